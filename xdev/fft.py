@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from xdev.facade.creation import number_of_host, whole_numbers
 from xdev.facade.dispatch import of_one, place
-from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -493,10 +492,8 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    if more:
-        raise misplaced(fftfreq, more)
-    n, d = _sampled("fft.fftfreq", n, d)
-    return place(device, chunks).fftfreq(n, d, dtype)
+    where = place(device, chunks, "fft.fftfreq", more)
+    return where.fftfreq(*_samples("fft.fftfreq", n, d), dtype)
 
 
 def rfftfreq(
@@ -541,13 +538,11 @@ def rfftfreq(
     >>> xdev.fft.rfftfreq(4, d=0.5)
     array([0. , 0.5, 1. ])
     """
-    if more:
-        raise misplaced(rfftfreq, more)
-    n, d = _sampled("fft.rfftfreq", n, d)
-    return place(device, chunks).rfftfreq(n, d, dtype)
+    where = place(device, chunks, "fft.rfftfreq", more)
+    return where.rfftfreq(*_samples("fft.rfftfreq", n, d), dtype)
 
 
-def _sampled(name: str, n: Any, d: Any) -> tuple[int, Any]:
+def _samples(name: str, n: Any, d: Any) -> tuple[int, Any]:
     """Return how many samples there are, and their distance, checked."""
     if type(n) is not int:
         (n,) = whole_numbers(name, n=n)

@@ -16,7 +16,6 @@ from xdev.facade.decompositions import (
 )
 from xdev.facade.dispatch import library_of, of_one, of_pair
 from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never
@@ -73,9 +72,7 @@ def cross(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     >>> xdev.linalg.cross(xdev.asarray([1, 0, 0]), xdev.asarray([0, 1, 0]))
     array([0, 0, 1])
     """
-    if more:
-        raise misplaced(cross, more)
-    return of_pair("linalg.cross", x1, x2)(x1, x2, axis=axis)
+    return of_pair("linalg.cross", x1, x2, more=more)(x1, x2, axis=axis)
 
 
 def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:

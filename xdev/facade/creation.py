@@ -262,23 +262,19 @@ def arange(
     >>> xdev.arange(0, 10, 3)
     array([0, 3, 6, 9])
     """
-    if more:
-        raise misplaced(arange, more)
     if (
         (stop is None and step is ONE and device is dtype is chunks is None)
-        and (type(start) is int and start < SMALL)
+        and (type(start) is int and start < SMALL and not more)
         and (in_context() or (from_environment and from_environment[0])) is CPU
     ):
         return _arange(0, start, ONE, INT64)  # its own look for a type takes 30 ns
-    start, stop = (
-        number_of_host("arange", "start", start),
-        number_of_host("arange", "stop", stop),
-    )
+    where = place(device, chunks, "arange", more)
+    start = number_of_host("arange", "start", start)
+    stop = number_of_host("arange", "stop", stop)
     step = number_of_host("arange", "step", step)
     if not step:
         message = f"xdev.arange: step is {step}, which leads nowhere: use another"
         raise ValueError(message)
-    where = place(device, chunks)
     try:
         return where.arange(start, stop, step, dtype)
     except (ArithmeticError, RuntimeError, ValueError) as error:
@@ -365,13 +361,12 @@ def eye(
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    if more:
-        raise misplaced(eye, more)
+    where = place(device, chunks, "eye", more)
     columns = n_rows if n_cols is None else n_cols
     if type(n_rows) is not int or type(columns) is not int or type(k) is not int:
         # NumPy's own integers overflow in what is computed of them.
         n_rows, columns, k = whole_numbers("eye", n_rows=n_rows, n_cols=columns, k=k)
-    return place(device, chunks).eye(n_rows, columns, k, dtype)
+    return where.eye(n_rows, columns, k, dtype)
 
 
 def linspace(
@@ -421,9 +416,7 @@ def linspace(
     >>> xdev.linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    if more:
-        raise misplaced(linspace, more)
-    where = place(device, chunks)
+    where = place(device, chunks, "linspace", more)
     try:
         return where.linspace(start, stop, num, dtype, endpoint)
     except (TypeError, ValueError):

@@ -244,17 +244,27 @@ def of_one(
         The facade's function got ``more`` by place, or ``unknown`` keywords.
     """
     if more or unknown:
-        own = operator.attrgetter(name)(sys.modules["xdev"])
-        raise misplaced(own, more, unknown)
+        raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else of_many(name, x.size)
     return direct[type(x)][name]
 
 
+def own_function(name: str) -> Any:
+    """Return the facade's function of a name."""
+    return operator.attrgetter(name)(sys.modules["xdev"])
+
+
 def of_pair(
-    name: str, x1: Any, x2: Any, labels: tuple[str, str] = ("x1", "x2")
+    name: str,
+    x1: Any,
+    x2: Any,
+    labels: tuple[str, str] = ("x1", "x2"),
+    more: tuple[Any, ...] = (),
 ) -> Callable[..., Any]:
     """Return the function ``name`` for two arrays, as :func:`of_all`."""
+    if more:
+        raise misplaced(own_function(name), more)
     kind = type(x1)
     if kind is type(x2):
         if kind is ndarray:
@@ -424,7 +434,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_by_word.clear)
 
 
-def place(device: object = None, chunks: Any = None) -> Place:
+def place(
+    device: object = None, chunks: Any = None, name: str = "", more: Any = ()
+) -> Place:
     """Return the place for a device, its name or its library's object; None: default.
 
     Parameters
@@ -433,13 +445,19 @@ def place(device: object = None, chunks: Any = None) -> Place:
         Where.
     chunks : int, tuple, dict or str, optional
         Given, the place is one of Dask's collections in such chunks.
+    name, more : str and tuple
+        The facade's function that asks, and what it got by place beyond what it takes.
 
     Raises
     ------
+    TypeError
+        There is more.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used; for collections it is a fake one
         or another library's, or Dask is not installed.
     """
+    if more:
+        raise misplaced(own_function(name), more)
     if chunks is not None:
         where = as_device(device)
         if where.type == "fake":

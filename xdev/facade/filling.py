@@ -13,7 +13,7 @@ from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small
-from xdev.facade.dispatch import place, place_of, stays
+from xdev.facade.dispatch import own_function, place, place_of, stays
 from xdev.ufunc.complaints import elsewhere, mismatch, misplaced, where_is
 
 if TYPE_CHECKING:
@@ -133,16 +133,14 @@ def empty(
     >>> xdev.empty((2, 3), dtype=xdev.float32).shape
     (2, 3)
     """
-    if more:
-        raise misplaced(empty, more)
-    if device is chunks is None and is_small(shape, dtype):
+    if device is chunks is None and not more and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _empty(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return place(device, chunks).empty(shape, dtype)
+    return place(device, chunks, "empty", more).empty(shape, dtype)
 
 
 def empty_like(
@@ -181,12 +179,10 @@ def empty_like(
     >>> xdev.empty_like(xdev.ones((2, 3))).shape
     (2, 3)
     """
-    if more:
-        raise misplaced(empty_like, more)
-    plain = type(x) is np.ndarray and device is dtype is chunks is None
+    plain = type(x) is np.ndarray and device is dtype is chunks is None and not more
     if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
         return _empty_like(x)  # not freed: that has no bytes
-    return _like("empty_like", x, dtype, device, chunks)
+    return _like("empty_like", more, x, dtype, device, chunks)
 
 
 def full(
@@ -232,11 +228,9 @@ def full(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    if more:
-        raise misplaced(full, more)
-    if type(fill_value) not in PYTHON_SCALARS:
+    if not more and type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full", fill_value, None, device)
-    return place(device, chunks).full(shape, fill_value, dtype)
+    return place(device, chunks, "full", more).full(shape, fill_value, dtype)
 
 
 def full_like(
@@ -279,13 +273,12 @@ def full_like(
     >>> xdev.full_like(xdev.arange(3), 7)
     array([7, 7, 7])
     """
-    if more:
-        raise misplaced(full_like, more)
-    if type(fill_value) not in PYTHON_SCALARS:
+    if not more and type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full_like", fill_value, x, device)
-    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
+    plain = type(x) is np.ndarray and device is chunks is None and not more
+    if plain and x.dtype not in FREED:
         return HOST.full_like(x, fill_value, dtype)
-    return _like("full_like", x, dtype, device, chunks, fill_value)
+    return _like("full_like", more, x, dtype, device, chunks, fill_value)
 
 
 def ones(
@@ -325,9 +318,7 @@ def ones(
     >>> xdev.ones(3)
     array([1., 1., 1.])
     """
-    if more:
-        raise misplaced(ones, more)
-    return place(device, chunks).ones(shape, dtype)
+    return place(device, chunks, "ones", more).ones(shape, dtype)
 
 
 def ones_like(
@@ -366,11 +357,10 @@ def ones_like(
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
-    if more:
-        raise misplaced(ones_like, more)
-    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
+    plain = type(x) is np.ndarray and device is chunks is None and not more
+    if plain and x.dtype not in FREED:
         return HOST.ones_like(x, dtype)
-    return _like("ones_like", x, dtype, device, chunks)
+    return _like("ones_like", more, x, dtype, device, chunks)
 
 
 def zeros(
@@ -411,16 +401,14 @@ def zeros(
     array([[0, 0],
            [0, 0]], dtype=int8)
     """
-    if more:
-        raise misplaced(zeros, more)
-    if device is chunks is None and is_small(shape, dtype):
+    if device is chunks is None and not more and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _zeros(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return place(device, chunks).zeros(shape, dtype)
+    return place(device, chunks, "zeros", more).zeros(shape, dtype)
 
 
 def zeros_like(
@@ -459,17 +447,24 @@ def zeros_like(
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
-    if more:
-        raise misplaced(zeros_like, more)
-    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
+    plain = type(x) is np.ndarray and device is chunks is None and not more
+    if plain and x.dtype not in FREED:
         return HOST.zeros_like(x, dtype)
-    return _like("zeros_like", x, dtype, device, chunks)
+    return _like("zeros_like", more, x, dtype, device, chunks)
 
 
 def _like(
-    name: str, x: Any, dtype: DType, device: object, chunks: Any, *value: Any
+    name: str,
+    more: tuple[Any, ...],
+    x: Any,
+    dtype: DType,
+    device: object,
+    chunks: Any,
+    *value: Any,
 ) -> Any:
     """Make an array of the shape of another, where that is unless told otherwise."""
+    if more:
+        raise misplaced(own_function(name), more)
     if chunks is not None:
         where = place(device_of(x) if device is None else device, chunks)
     elif stays(x, device):

@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.dispatch import direct, of_pair, refuse
-from xdev.ufunc.complaints import misplaced, no_product
+from xdev.ufunc.complaints import no_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,10 +151,8 @@ def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     >>> xdev.vecdot(xdev.asarray([1, 2]), xdev.asarray([3, 4])).tolist()
     11
     """
-    if more:
-        raise misplaced(vecdot, more)
     try:
-        return of_pair("vecdot", x1, x2)(x1, x2, axis=axis)
+        return of_pair("vecdot", x1, x2, more=more)(x1, x2, axis=axis)
     except TypeError:
         refuse("vecdot", x1=x1, x2=x2)
         raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from xdev.facade.dispatch import mixed, of_alike, of_one, of_pair
-from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never
@@ -404,10 +403,8 @@ def isin(x1: Any, x2: Any, /, *more: Never, invert: bool = False) -> Any:
     >>> xdev.isin(xdev.asarray([1, 2, 3]), xdev.asarray([2, 5]))
     array([False,  True, False])
     """
-    if more:
-        raise misplaced(isin, more)
-    if type(x1) is type(x2):
-        return of_pair("isin", x1, x2)(x1, x2, invert=invert)
+    if more or type(x1) is type(x2):
+        return of_pair("isin", x1, x2, more=more)(x1, x2, invert=invert)
     function, values = mixed("isin", x1=x1, x2=x2)
     return function(*values, invert=invert)
 
