@@ -181,10 +181,6 @@ def test_a_baseline_of_something_else_is_refused_before_anything_is_made(
     assert words in capsys.readouterr().err
 
 
-def test_a_record_without_conditions_is_a_baseline(saved):
-    assert main(saved(conditions=None)) in (0, 1)
-
-
 def test_calls_on_host_arrays_are_waited_for_where_it_is_said(tmp_path):
     path = tmp_path / "bench.json"
     with xdev.use_device("fake"):

@@ -209,15 +209,6 @@ def test_a_device_that_cannot_be_used_is_no_error_of_the_code(run, python):
     assert done.stderr.startswith("Traceback")
 
 
-def test_an_interrupt_between_the_calls_is_shown_alone(monkeypatch, capsys):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("xdev.timing.sampling.Candidate.settle", interrupt)
-    assert main(["timeit", "pass"]) == 1
-    assert capsys.readouterr().err == "KeyboardInterrupt\n"
-
-
 @pytest.mark.parametrize("words", [["-u", "hours"], ["-n", "x"], ["-z"]])
 def test_wrong_options_end_in_2(words, run):
     assert run(*words).returncode == 2

@@ -80,19 +80,6 @@ inner = _optional.numba().njit(total)
 middle = _optional.numba().njit(lambda x: inner(x, x))
 
 
-@pytest.mark.parametrize(
-    ("adapter", "char"), of_both([*zip("bhilBHILefdFD")]), indirect=["adapter"]
-)
-@pytest.mark.usefixtures("adapter")
-def test_every_dtype_compiles_for_every_architecture(char):
-    capability = {"f": (7, 5), "d": (8, 0), "D": (10, 0)}.get(char, (9, 0))
-
-    code, entry = cubin(total, char * 2, char, capability)
-
-    assert code.startswith(b"\x7fELF")
-    assert entry.encode() in code
-
-
 @pytest.mark.usefixtures("adapter")
 @pytest.mark.parametrize(
     ("function", "inputs", "outputs"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xdev.compile.digests import digest, environment, named_globals
+from xdev.compile.digests import digest, environment
 
 PROGRAM = """
 import math
@@ -325,14 +325,6 @@ del x, o
 gc.collect()
 print(kept() is None)
 """
-
-
-def test_the_names_of_a_function_and_of_those_inside():
-    space = {"a": 1, "b": 2, "other": 3, "__name__": "here", "__builtins__": {}}
-    code = compile("lambda: a + (lambda: b + nowhere)()", "", "eval")
-    function = types.FunctionType(code.co_consts[0], space)
-
-    assert named_globals(function) == {k: v for k, v in space.items() if k != "other"}
 
 
 def test_no_array_of_the_users_module_is_kept(tmp_path, run):

@@ -150,17 +150,6 @@ def test_the_longest_unused_go_when_all_take_too_much(root, monkeypatch):
     assert kept == {"0", "4", "5", "6", "7", "8"}
 
 
-@pytest.mark.usefixtures("cache")
-def test_only_our_own_files_are_ours(root):
-    (root / "cubins" / "notes.txt").write_text("mine")
-    (root / "cubins" / ".xdev-abc").write_bytes(b"half")
-    (root / "letters").mkdir()
-    (root / "letters" / "key").write_bytes(_disk_cache.MARK)
-
-    names = {path.name for path, _ in _disk_cache.files()}
-    assert names == {"key", ".xdev-abc"}
-
-
 # What is not this user's alone.
 
 

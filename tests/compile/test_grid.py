@@ -200,36 +200,6 @@ def test_short_loops_read_sixteen_turns_at_once(char, instructions):
     assert not count(lines, "CALL", "LDL", "STL")
 
 
-def test_only_short_loops_without_branches_are_unrolled(monkeypatch):
-    def rows(i, x, out):
-        for j in range(x.shape[0]):
-            for k in range(x.shape[1]):
-                out[i] += x[j, k]
-
-    def calling(i, x, out):
-        for k in range(x.shape[0]):
-            atomic.add(out, i, x[k])
-
-    def long(i, x, out):
-        for k in range(x.shape[0]):
-            out[i] += x[k] + x[k - 1] + x[k - 2] + x[k - 3] + x[k - 4] + x[k - 5]
-
-    made = []
-    monkeypatch.setattr(cuda, "_mark", lambda *_: made.append(None))
-
-    def unrolled(function, *arguments):
-        made.clear()
-        narrow(function, 1, *arguments)
-        return len(made)
-
-    vectors = array("f"), array("f")
-    assert unrolled(spmv, array("i"), array("i"), *vectors, array("f")) == 1
-    assert unrolled(rows, array("f", 2), array("f")) == 1
-    assert unrolled(calling, *vectors) == 0
-    assert unrolled(long, *vectors) == 0
-    assert unrolled(nested, array("i"), array("l")) == 0
-
-
 def body(lines):
     """Return the instructions up to the last return, without the filling."""
     last = max(k for k, line in enumerate(lines) if line.startswith("EXIT"))

@@ -23,10 +23,6 @@ def square(x):
     return x * x
 
 
-def cube(x):
-    return x * x * x
-
-
 def fours(index, factor):
     i = np.int64(index) * 4
     return square(i) * factor, square(i + 1) * factor, -1.0 * i, 7.5
@@ -60,14 +56,6 @@ def test_a_loop_casts_to_what_it_writes(result):
     fill(out.ctypes.data, 300, np.uint64(5).tobytes())
 
     assert np.array_equal(out, np.arange(5, 305, dtype=np.uint64).astype(result))
-
-
-def test_functions_that_cannot_be_compiled_are_refused():
-    def wrong(index):
-        return index.no_such_name
-
-    with pytest.raises(TypeError, match="no_such_name"):
-        loop(indexed(wrong, "", "d", 1))
 
 
 @pytest.fixture

@@ -58,15 +58,6 @@ def test_a_function_without_a_digest_is_compiled_each_time(folder):
     assert not (folder / "cache").exists()
 
 
-def test_a_damaged_cubin_is_compiled_and_kept_anew(folder):
-    is_compiled()
-    (file,) = (folder / "cache" / "cubins").iterdir()
-    file.write_bytes(file.read_bytes()[:-1])
-
-    assert is_compiled()
-    assert not is_compiled()
-
-
 # It calls the C library's mathematics, and something that it may lack.
 TEXT = """
 declare double @tgamma(double)
@@ -250,11 +241,3 @@ def test_numbas_code_of_a_global_that_changed_is_not_kept(load, folder, first):
     program.SCALE = 2.0
     np.testing.assert_array_equal(program.g(X), X * np.float32(2), strict=False)
     assert len(codes(folder)) == len(kept) + 1
-
-
-def test_code_with_numbas_that_reads_libraries_alone_is_kept(load, folder):
-    program = load()
-    program.halved(X[0])
-    program.h(X)
-
-    assert len(codes(folder)) == 1

@@ -5,7 +5,6 @@ import pytest
 
 import xdev
 from xdev import _config, _optional
-from xdev.ufunc.scalar import ScalarFunction
 
 CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))
 needs_cuda = pytest.mark.skipif(
@@ -174,19 +173,6 @@ def cache(tmp_path, monkeypatch):
 
 def scaled(x):
     return x * 3
-
-
-@pytest.mark.parametrize("name", ["f4", "f8", "i1", "f2", "c8", "?", "bfloat16"])
-def test_a_typing_from_disk_is_the_inferred_one(cache, name):
-    if name == "bfloat16":
-        pytest.importorskip("ml_dtypes")
-    inputs = (np.dtype(name),)
-    first, second = (ScalarFunction(scaled).specialise(inputs) for _ in range(2))
-
-    assert len(list((cache / "typings").iterdir())) == 1
-    assert first.outputs == second.outputs
-    assert first.digest == second.digest is not None
-    assert second.function(inputs[0].type(1)) == 3
 
 
 def test_dtypes_with_and_without_source_do_not_mix(cache):

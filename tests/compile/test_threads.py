@@ -5,7 +5,6 @@ import gc
 import threading
 import time
 import weakref
-from collections import Counter
 from contextlib import nullcontext
 
 import numba
@@ -176,24 +175,6 @@ def test_callers_at_the_same_time_share_the_threads(count):
         caller.join()
 
     assert right == [True] * 8 * 200
-
-
-@given(n=st.integers(0, 5000), grain=st.integers(1, 700))
-def test_every_index_is_worked_on_once(n, grain):
-    seen, starts = Counter(), []
-
-    def task(start, stop):
-        seen.update(range(start, stop))
-        starts.append(start)
-
-    threads.run(task, n, grain=grain)
-
-    assert seen == Counter(range(n))
-    assert all(start % grain == 0 for start in starts)
-
-
-def test_several_threads_work_at_the_same_time():
-    threads.run(once_each(threading.Barrier(4, timeout=30).wait), 10_000)
 
 
 def test_the_first_error_is_raised_when_all_have_ended():

@@ -120,11 +120,6 @@ def test_numpys_scalars_go_anywhere():
     np.testing.assert_array_equal(xdev.to_numpy(np.float64(1) < x), VALUES > 1)
 
 
-def test_the_truth_of_several_is_refused_as_numpys_is():
-    with pytest.raises(ValueError, match="ambiguous"):
-        bool(fake())
-
-
 def test_dlpack_leaves_the_device_only_when_told_where_to():
     x = fake()
 

@@ -70,15 +70,6 @@ def pool(request):
     return Pool(FakeSource(64 * MIB), request.param)
 
 
-def test_a_class_hit_is_served_without_the_pool(pool, monkeypatch):
-    client = Client(pool)
-    address = client.malloc(100_000)
-    client.free(address)
-    monkeypatch.setattr(type(pool), "take", None)
-    assert client.hit(99_900) in (0, address)
-    assert client.hit(100_000) in (0, address)
-
-
 def test_the_ledger_is_a_python_clients(pool):
     """The same requests through Python leave the same numbers."""
     other = Pool(FakeSource(64 * MIB), pool.state.policy.name)
@@ -199,18 +190,6 @@ def test_a_lowered_limit_holds_for_c_clients_too(pool):
     assert client.malloc(4096)
 
 
-def test_while_blocks_are_tracked_all_pass_by_python():
-    pool = Pool(FakeSource(64 * MIB))
-    client = Client(pool)
-    before = client.malloc(4096)
-    with memory.track():
-        client.free(before)
-        assert client.hit(4096) == 0
-        assert not pool.refill(4096, 0)
-        assert pool.stats().allocated == 0
-    assert client.malloc(4096)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_starts_empty_and_frees_nothing_of_its_parent():
     pool = Pool(FakeSource(64 * MIB))
@@ -326,16 +305,6 @@ def test_a_block_that_is_not_served_says_why():
     assert b"out of memory" not in said
 
 
-@pytest.mark.parametrize("policy", ["split", "binned"])
-@pytest.mark.parametrize("nbytes", [(1 << 62) + 1, (1 << 63) - 1])
-def test_a_size_that_cannot_be_is_refused_at_once(policy, nbytes):
-    client = Torch(Pool(FakeSource(64 * MIB), policy))
-    client.free(client.malloc(1), 1)
-    client.malloc(nbytes)
-    [said] = client.thrown
-    assert said.startswith(b"out of memory")
-
-
 def raising(error, calls=1):
     """A patch for `Pool.take`: it raises at first."""
     take, left = Pool.take, [error] * calls
@@ -358,16 +327,6 @@ def test_what_is_raised_in_a_miss_is_a_refusal_and_told(monkeypatch, error):
     assert client.malloc(MIB) > 0
     assert len(client.thrown) == 1
     assert told == [error]
-
-
-def test_an_interrupt_in_a_miss_comes_after_the_block(monkeypatch):
-    pool = Pool(FakeSource(64 * MIB))
-    client, addresses = Torch(pool, throws=False), []
-    monkeypatch.setattr(Pool, "take", raising(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        addresses.extend(map(client.malloc, [MIB]))
-    assert client.malloc(MIB) > 0
-    assert pool.stats().live == 2
 
 
 def test_an_interrupt_never_loses_a_mark(monkeypatch):

@@ -34,19 +34,6 @@ def served(pools, current):
 
 
 class TestPointers:
-    def test_a_block_of_the_class_is_served_again(self, served, pools):
-        first = cupy.ndarray((1000,), "f4")
-        address = first.data.ptr
-        del first
-        for _ in range(3):
-            x = cupy.ndarray((1000,), "f4")
-            assert x.data.ptr == address
-            assert pools[0].stats().allocated == 4096
-            del x
-        assert pools[0].stats().acquired == 4
-        assert pools[0].stats().live == 0
-        assert served.hits == (4 if native.module("pool") else 0)
-
     @pytest.mark.usefixtures("tier")
     def test_a_class_hit_is_cupys_own_memory_without_python(
         self, served, pools, monkeypatch

@@ -231,22 +231,6 @@ def test_sizes_that_cannot_be_are_refused_at_once(policy):
     assert python(code, **settings) == "refused " * 12
 
 
-def test_a_process_ends_well_with_arrays_alive_and_threads_at_work():
-    code = (
-        "import xdev, threading, numpy as np\n"
-        "keep = [np.empty(10**6), np.zeros(10**5) + 1]\n"
-        "def work():\n"
-        "    while True: np.empty(10**6) + np.empty(10**6)\n"
-        "threading.Thread(target=work, daemon=True).start()\n"
-        "import atexit; atexit.register(lambda: np.empty(3 * 10**6).sum())\n"
-        "class Late:\n"
-        "    def __del__(self): keep.append(np.ones(5 * 10**6)[::2] * 2)\n"
-        "late = Late(); print('end')"
-    )
-    for _ in range(3):
-        assert python(code, XDEV_NUMPY_POOL="1") == "end\n"
-
-
 def test_a_handler_that_the_user_set_stays(monkeypatch):
     bridges.uninstall("numpy")
     mine = lambda: "mine"  # noqa: E731 - what NumPy would say

@@ -3,7 +3,6 @@
 import functools
 import gc
 import importlib
-import pickle
 import threading
 import weakref
 
@@ -108,14 +107,6 @@ def test_a_plan_is_for_the_data_types_and_types_that_it_names(tier, function, ca
         assert function(*others)[0] == "general"
     subclass = x.view(type("Sub", (np.ndarray,), {}))
     assert function(subclass, y)[0] == "general"
-
-
-def test_unpickled_data_types_are_those_that_they_equal(tier, function, call):
-    follow(tier, function, call, F4, F4, limit=100, strided=100)
-    x = pickle.loads(pickle.dumps(np.arange(3, dtype="f4")))  # noqa: S301 - ours
-
-    np.testing.assert_array_equal(function(x, x), x + x)
-    assert function(x.astype(">f4"), x)[0] == "general"
 
 
 @pytest.mark.parametrize(

@@ -52,12 +52,6 @@ def test_a_test_runs_on_each_backend_that_is_named(run):
     )
 
 
-def test_the_environment_names_them_too(run, monkeypatch):
-    monkeypatch.setenv("XDEV_TEST_BACKENDS", "fake")
-
-    run(SHOW).assert_outcomes(passed=1)
-
-
 def test_without_names_all_that_are_installed_run_or_say_why_not(run):
     result = run(SHOW, apart=True)
 

@@ -8,7 +8,6 @@ import pytest
 
 import xdev
 from xdev.timing import ResultsDifferError, compare
-from xdev.timing.environment import cuda_name, device_name
 
 x = np.random.default_rng(0).random(1000)
 
@@ -174,12 +173,3 @@ def test_dicts_of_arrays_are_compared_part_by_part():
     with pytest.raises(ResultsDifferError, match="in part 'v' at"):
         compare(calls)
     compare({"one": calls["one"], "again": calls["one"]}, number=1, repeat=1)
-
-
-def test_the_record_says_on_which_device_and_how(device):
-    y = xdev.ones(10, device=device)
-    table = compare({"add": lambda: {"sum": y + y}}, number=1, repeat=1)
-    [told] = json.loads(table.to_json())["rows"]
-    name = device_name(device)
-    assert told["conditions"] == {"device": name, "cold": False}
-    assert name == (cuda_name(device.index) if device.type == "cuda" else str(device))

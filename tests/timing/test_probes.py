@@ -21,13 +21,6 @@ def test_the_host_s_largest_cache_is_overwritten_twice(tmp_path, monkeypatch):
     assert probe._buffer.all()  # each byte was written
 
 
-def test_of_the_host_no_more_is_known():
-    probe = environment.probe(xdev.Device("cpu"))
-    assert probe.hold(1.0) is None
-    assert probe.clock_rate() is None
-    assert probe.slowed_by() == ()
-
-
 @pytest.fixture
 def reasons(monkeypatch):
     """Return what a probe tells of a device for which NVML is asked by a call."""

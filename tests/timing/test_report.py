@@ -39,15 +39,6 @@ TABLE = comparison(
 )
 
 
-def test_bandwidth_and_its_share_of_a_copys():
-    one, other, elsewhere = TABLE.rows
-    assert one.bandwidth == pytest.approx(1e9, rel=0.02)
-    assert other.bandwidth == pytest.approx(5e8, rel=0.02)
-    assert one.share == pytest.approx(0.5, rel=0.02)
-    assert elsewhere.bandwidth is None
-    assert elsewhere.share is None
-
-
 def test_every_cell_stands_under_its_head():
     head, *lines = str(TABLE).splitlines()
     for title, text in (("ratio", "2"), ("verdict", "slower"), ("of copy", "25%")):

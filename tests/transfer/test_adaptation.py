@@ -124,25 +124,6 @@ def test_with_nothing_to_move_the_object_itself_comes_back(device, wrap):
     assert xdev.adapt(device, outer) is outer
 
 
-def test_parts_without_arrays_stay_the_objects_that_they_are(device):
-    odd = object()
-    whole = {"x": X, "rest": [1, {"a": "b"}], "odd": odd, "scalar": np.float64(2)}
-
-    there = xdev.adapt(device, whole)
-
-    for name in ("rest", "odd", "scalar"):
-        assert there[name] is whole[name]
-
-
-def test_shared_parts_stay_shared(device):
-    inner = [X, Diagonal(X)]
-
-    there = xdev.adapt(device, {"a": X, "b": inner, "c": (inner, inner)})
-
-    assert there["a"] is there["b"][0] is there["b"][1].diag
-    assert there["b"] is there["c"][0] is there["c"][1]
-
-
 def test_two_views_of_one_memory_are_two_arrays():
     there = xdev.adapt("fake", [X[:2], X[:2]])
 

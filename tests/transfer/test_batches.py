@@ -84,10 +84,6 @@ def test_a_vector_is_the_iterable_of_a_librarys_items():
     assert torch.equal(torch.stack(moved), torch.arange(3))
 
 
-def test_text_stays_as_it_is_on_every_device(device):
-    assert list(xdev.batches(np.array(["a", "b"]), device)) == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
@@ -243,12 +239,6 @@ def test_progress_without_tqdm_says_how_to_get_it(device, monkeypatch):
     monkeypatch.setattr(_optional, "installed", lambda name: name != "tqdm")
     with pytest.raises(xdev.ConfigurationError, match="pip install tqdm"):
         xdev.batches([], device, progress=True)
-
-
-def test_no_number_of_batches_ahead_costs_anything_by_itself(device):
-    source = [np.full(3, k) for k in range(4)]
-    moved = xdev.batches(source, device, prefetch=10**9)
-    assert [int(xdev.to_numpy(x)[0]) for x in moved] == [0, 1, 2, 3]
 
 
 # -- memory ---------------------------------------------------------------------------

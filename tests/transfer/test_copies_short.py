@@ -65,12 +65,6 @@ def test_what_others_are_to_see_is_left_to_them(driver, monkeypatch):
     assert cuda.fetch(there) is None
 
 
-def test_arrays_of_another_device_are_left_to_others(driver, monkeypatch):
-    there = on_device(driver, np.arange(3.0))
-    monkeypatch.setattr(driver, "getDevice", lambda: 1)
-    assert cuda.fetch(there) is None
-
-
 def test_a_stream_besides_the_default_one_is_marked(driver, monkeypatch):
     marked = []
     monkeypatch.setattr(cuda, "mark_uses", lambda x, stream: marked.append((x, stream)))

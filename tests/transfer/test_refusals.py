@@ -6,7 +6,6 @@ import pytest
 
 import xdev
 from xdev import ConfigurationError
-from xdev.transfer import copies
 
 LARGE = np.arange(10**6)
 
@@ -104,27 +103,6 @@ def test_bfloat16_goes_there_and_back(device, view, size):
 def test_other_dtypes_of_ml_dtypes_are_refused():
     with pytest.raises(TypeError, match=r"no arrays of dtype float8.*: convert it"):
         xdev.to_device(np.ones(3, ml_dtypes.float8_e4m3fn), "fake")
-
-
-class ReadOnly:
-    """CUDA memory of another library, which says where it is as CuPy does."""
-
-    def __init__(self, shape, dtype, device):
-        self.shape, self.dtype, self.device = shape, np.dtype(dtype), device
-        self.__cuda_array_interface__ = {
-            "data": (1 << 20, True),
-            "shape": shape,
-            "typestr": self.dtype.str,
-            "version": 3,
-        }
-
-
-def test_what_is_where_cupys_arrays_are_may_be_read_only():
-    cupy = pytest.importorskip("cupy")
-    out = ReadOnly((3,), "f4", cupy.cuda.Device(0))
-    for _ in range(2):  # the second time its class was seen before
-        with pytest.raises(ValueError, match="out= is read-only"):
-            copies._check_out(np.ones(3), out, xdev.Device("cuda:0"))
 
 
 class OnADevice:

@@ -7,7 +7,6 @@ from operator import attrgetter
 
 import xdev
 from xdev import memory
-from xdev.memory.tracking import Outstanding
 
 PLANTED = 50
 HEAD = """\
@@ -142,7 +141,3 @@ def test_planted_leaks_are_all_named_and_none_is_invented(tmp_path):
     assert len(blocks) == sum(line.count for line in lines)
     assert sum(b.nbytes for b in blocks) == sum(line.nbytes for line in lines)
     assert left == []
-
-
-def block(where, nbytes, age=1.0, pool="cpu"):
-    return Outstanding(where, nbytes, age, pool, 0, ())

@@ -87,15 +87,6 @@ def test_the_timeline_is_as_high_as_what_was_in_use(tmp_path):
     assert pixels(below[:, half:], plots.COLOURS[0]) == 0
 
 
-def test_every_pool_has_a_part_of_the_picture(tmp_path):
-    none = drawn(tmp_path, {"segments": [], "device_traces": [], "pools": []})
-    one = drawn(tmp_path, snapshot([block(0, 1)]))
-    two = snapshot([block(0, 1)])
-    two |= {"device_traces": [[], []], "pools": ["a", "b"]}
-    assert none.shape == one.shape
-    assert drawn(tmp_path, two).shape[0] == 2 * one.shape[0]
-
-
 def test_a_real_record_is_drawn(tmp_path):
     memory.record_history()
     try:

@@ -1,4 +1,4 @@
-"""Polynomials and constants by tests/compile/minimax.py: do not edit.
+"""Polynomials and constants by tools/minimax.py: do not edit.
 
 By the width of the format, 32 or 64 bits. Coefficients rise in power; sums
 of numbers stand for one value that is longer than the format.

@@ -1,6 +1,6 @@
 """Writes xdev/compile/cpu_math/coefficients.py: best polynomials, by Remez's exchange.
 
-``python tests/compile/minimax.py > FILE``, then ``ruff format`` that file. It takes
+``python tools/minimax.py > FILE``, then ``ruff format`` that file. It takes
 half a minute, and needs mpmath. Each polynomial is the one of its
 degree whose greatest error, times a weight, is least. Its coefficients are rounded one
 after the other where the interval starts at zero, the rest fitted anew each time.
@@ -226,7 +226,7 @@ def text(number: float, kind: str) -> str:
 
 def main() -> None:
     """Print the module."""
-    print('"""Polynomials and constants by tests/compile/minimax.py: do not edit.\n')
+    print('"""Polynomials and constants by tools/minimax.py: do not edit.\n')
     print("By the width of the format, 32 or 64 bits. Coefficients rise in power; sums")
     print('of numbers stand for one value that is longer than the format.\n"""\n')
     print("from typing import Final\n\nTable = dict[int, tuple[float, ...]]\n\n")
