@@ -75,7 +75,6 @@ rmm = _module("rmm", "pip install rmm-cu13 (CUDA 13) or rmm-cu12 (CUDA 12)")
 scipy_fft = _module("scipy.fft", "pip install scipy")
 scipy_sparse = _module("scipy.sparse", "pip install scipy")
 torch = _module("torch", "install PyTorch, https://pytorch.org/get-started")
-tqdm = _module("tqdm.auto", "pip install tqdm")
 _numba_cuda = _module("numba.cuda", CUDA_EXTRA)
 
 

@@ -290,7 +290,7 @@ def candidates_run_in_turn(machine):
 
 
 def one_after_the_other(patch):
-    def all_rounds(turns, rounds):
+    def all_rounds(turns, rounds, _):
         for one in turns:
             for _ in range(rounds):
                 one.sample()
@@ -303,7 +303,7 @@ def no_candidate_is_always_the_second(machine):
 
 
 def every_round_in_one_order(patch):
-    def rounds_alike(turns, rounds):
+    def rounds_alike(turns, rounds, _):
         for _ in range(rounds):
             for one in turns:
                 one.sample()

@@ -60,12 +60,12 @@ def far(request, until):
 
 
 class Bar:
-    """As ``tqdm.tqdm``, as far as it is used here."""
+    """As ``Progress``, without a terminal."""
 
     made: "list[Bar]"
 
-    def __init__(self, total=None, unit=None):
-        self.total, self.unit, self.count, self.closed = total, unit, 0, False
+    def __init__(self, _, total=None):
+        self.total, self.count, self.closed = total, 0, False
         self.made.append(self)
 
     def update(self):
@@ -81,9 +81,7 @@ class Bar:
 @pytest.fixture
 def bars(monkeypatch):
     Bar.made = []
-    monkeypatch.setattr(batching._optional, "installed", lambda _: True)
-    module = SimpleNamespace(tqdm=Bar)
-    monkeypatch.setattr(batching._optional, "tqdm", lambda: module)
+    monkeypatch.setattr(batching, "Progress", Bar)
     return Bar.made
 
 

@@ -235,12 +235,6 @@ def test_a_bar_ends_with_its_loop(device, bars, until, feeds):
     until(lambda: not feeds())
 
 
-def test_progress_without_tqdm_says_how_to_get_it(device, monkeypatch):
-    monkeypatch.setattr(_optional, "installed", lambda name: name != "tqdm")
-    with pytest.raises(xdev.ConfigurationError, match="pip install tqdm"):
-        xdev.batches([], device, progress=True)
-
-
 # -- memory ---------------------------------------------------------------------------
 
 
@@ -338,15 +332,14 @@ def test_a_prefetch_that_is_no_count_is_refused_at_once(device, prefetch):
 
 @pytest.mark.parametrize(
     "given",
-    [{"prefetch": 0}, {"prefetch": 1.5}, {"device": "gpu"}, {"progress": True}],
+    [{"prefetch": 0}, {"prefetch": 1.5}, {"device": "gpu"}],
     ids=str,
 )
-def test_what_is_refused_has_started_no_iterable(monkeypatch, device, given):
+def test_what_is_refused_has_started_no_iterable(device, given):
     class Loader:
         def __iter__(self):
             pytest.fail("it would have started its workers")
 
-    monkeypatch.setattr(_optional, "installed", lambda _: False)
     with pytest.raises((TypeError, xdev.ConfigurationError)):
         xdev.batches(Loader(), **{"device": device, **given})
 

@@ -290,7 +290,7 @@ def run(options: argparse.Namespace) -> int:
         # Numba's advice on its own launches: no part of the table.
         warnings.filterwarnings("ignore", ".*Grid size")
         with use_device(device):  # where calls on host arrays do their work
-            comparison = compare(candidates, nbytes=moved)
+            comparison = compare(candidates, nbytes=moved, progress=True)
     record = {**task, **comparison.as_dict(), "left_out": left_out}
     changes = options.baseline and comparison.since(options.baseline)
     if options.json is True:

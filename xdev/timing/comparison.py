@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xdev import memory
+from xdev._progress import Progress
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.registry import text_of
 from xdev.timing import verdict
@@ -404,6 +405,7 @@ def compare(
     rtol: float | None = None,
     nbytes: int | Mapping[str, int] | None = None,
     cold: bool = False,
+    progress: bool = False,
 ) -> Comparison:
     """Time functions that do the same, and say which is faster and how surely.
 
@@ -434,6 +436,9 @@ def compare(
         for a copy.
     cold : bool
         Whether each call finds its device's caches overwritten.
+    progress : bool
+        Whether to show a bar on standard error, where that is a terminal or a
+        notebook's.
 
     Returns
     -------
@@ -465,9 +470,11 @@ def compare(
     running = _begin_all(candidates, device, rtol, cold=cold)
     used = {name: footprint(one.call, one.device) for name, one in running.items()}
     copies = {name: _copy_bandwidth(running[name].device) for name in moved}
-    for one in running.values():
-        one.settle(number, RUN_SECONDS)
-    _take_turns(list(running.values()), repeat)
+    with Progress("timing", len(running) + repeat, shown=progress) as bar:
+        for one in running.values():
+            one.settle(number, RUN_SECONDS)
+            bar.update()
+        _take_turns(list(running.values()), repeat, bar.update)
     timings = {name: one.timing() for name, one in running.items()}
     baseline = next(iter(timings.values())).timings
     rows = tuple(
@@ -485,10 +492,11 @@ def compare(
     return Comparison(rows, environment())
 
 
-def _take_turns(turns: list[Candidate], rounds: int) -> None:
+def _take_turns(turns: list[Candidate], rounds: int, done: Callable[[], None]) -> None:
     for _ in range(rounds):
         for one in turns:
             one.sample()
+        done()
         turns.append(turns.pop(0))  # every round starts with another candidate
 
 

@@ -9,6 +9,7 @@ from math import exp, log
 from statistics import median
 from typing import TYPE_CHECKING, Any, final
 
+from xdev._progress import Progress
 from xdev.timing.comparison import check_name, compare
 from xdev.timing.measurement import whole
 from xdev.timing.result import format_time
@@ -230,6 +231,7 @@ def sweep(
     device: Device | str | None = None,
     rtol: float | None = None,
     nbytes: Callable[[int], int] | None = None,
+    progress: bool = False,
 ) -> Sweep:
     """Compare functions that do the same at several sizes.
 
@@ -244,6 +246,9 @@ def sweep(
         As in :func:`xdev.timing.compare`.
     nbytes : callable, optional
         Takes a size, and returns the bytes that one call reads and writes [B].
+    progress : bool
+        Whether to show a bar on standard error, where that is a terminal or a
+        notebook's.
 
     Returns
     -------
@@ -271,15 +276,17 @@ def sweep(
     ordered = tuple(sorted({whole(n, "sweep needs sizes: each") for n in sizes}))
     if not ordered:
         raise ValueError("sweep needs sizes, whole numbers of at least 1")
-    found = tuple(
-        compare(
-            candidates(n),
-            number=number,
-            repeat=repeat,
-            device=device,
-            rtol=rtol,
-            nbytes=nbytes and nbytes(n),
-        )
-        for n in ordered
-    )
-    return Sweep(ordered, found)
+    comparisons = []
+    with Progress("sizes", len(ordered), shown=progress) as bar:
+        for n in ordered:
+            comparison = compare(
+                candidates(n),
+                number=number,
+                repeat=repeat,
+                device=device,
+                rtol=rtol,
+                nbytes=nbytes and nbytes(n),
+            )
+            comparisons.append(comparison)
+            bar.update()
+    return Sweep(ordered, tuple(comparisons))

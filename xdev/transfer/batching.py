@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional
+from xdev._progress import Progress
 from xdev.device import Stream, current_stream, registry
 from xdev.device.choice import shown, target_of
 from xdev.errors import ConfigurationError, XdevError
@@ -72,7 +72,8 @@ def batches(
     prefetch : int
         How many batches to upload ahead, at least 1; on the CPU none is.
     progress : bool
-        Whether to show a bar; that needs ``tqdm``.
+        Whether to show a bar on standard error, where that is a terminal or a
+        notebook's.
 
     Yields
     ------
@@ -83,8 +84,7 @@ def batches(
     Raises
     ------
     ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used; ``prefetch`` is below 1; there is no
-        ``tqdm``.
+        The device is unknown, or cannot be used; ``prefetch`` is below 1.
     TypeError
         The iterable is none, or ``prefetch`` no whole number.
     XdevError
@@ -102,8 +102,6 @@ def batches(
     _check_iterable(iterable)
     target = target_of(device, iterable, "batches(iterable, device)")
     _check_prefetch(prefetch)
-    if progress and not _optional.installed("tqdm"):
-        raise ConfigurationError("batches(progress=True) needs tqdm: pip install tqdm")
     source = iter(iterable)  # now: a loader starts its workers
     on_cpu = target.type == "cpu"
     if isinstance(iterable, np.ndarray) and not (on_cpu and target.library is None):
@@ -166,7 +164,7 @@ def _ahead(feed: Feed) -> Generator[Any]:
 
 def _shown(moved: Generator[Any], total: int | None) -> Generator[Any]:
     """Yield batches, and show how many there were."""
-    with closing(moved), _optional.tqdm().tqdm(total=total, unit="batch") as bar:
+    with closing(moved), Progress("batches", total) as bar:
         for boxed in map(_boxed, moved):
             yield boxed.pop()
             bar.update()
