@@ -41,8 +41,8 @@ gc.set_threshold(20_000, 20, 20)
 
 ROOT = Path(__file__).parents[1]
 PUBLIC = frozenset((
-    "xdev", "xdev.atomic", "xdev.cli", "xdev.device", "xdev.distributed", "xdev.errors",
-    "xdev.facade", "xdev.fft", "xdev.jupyter", "xdev.linalg", "xdev.memory",
+    "xdev", "xdev.atomic", "xdev.cli", "xdev.device", "xdev.device.registry",
+    "xdev.distributed", "xdev.errors", "xdev.facade", "xdev.fft", "xdev.jupyter", "xdev.linalg", "xdev.memory",
     "xdev.memory.bridges", "xdev.numpy", "xdev.numpy.fft", "xdev.numpy.linalg",
     "xdev.numpy.random", "xdev.random", "xdev.testing", "xdev.timing", "xdev.transfer",
     "xdev.ufunc",
@@ -100,6 +100,15 @@ def _what_is_there_stays():
 TEAMS = {"plain": plain_threads}
 if compiled := native.module("threads"):
     TEAMS["compiled"] = compiled
+
+
+@pytest.fixture(scope="session")
+def tier():
+    """The native tier's free lists and C functions."""
+    compiled = native.module("pool")
+    if compiled is None:
+        pytest.skip(native.STATE)  # tests/native says where it must be
+    return compiled
 
 
 @pytest.fixture(params=TEAMS)

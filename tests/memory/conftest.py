@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from xdev import native
-from xdev.memory import registry
+from xdev import _optional
+from xdev.memory import hooks
+from xdev.memory.sources import host
 from xdev.memory.streams import live_streams
 
 sys.path.append(str(Path(__file__).parent))  # for the modules that several files use
-from memory_laws import POLICIES
+from memory_laws import MACHINE, POLICIES, registered
 
 
 @pytest.fixture(params=POLICIES)
@@ -21,10 +22,45 @@ def policy(request):
 
 
 @pytest.fixture
-def no_pools(monkeypatch):
+def no_pools():
     """Start as a fresh process does."""
-    monkeypatch.setattr(registry, "_pools", {})
-    monkeypatch.setattr(registry, "_budgets", {})
+    with registered({}):
+        yield
+
+
+@pytest.fixture
+def spillers(monkeypatch):
+    """Return the list of what is asked for memory last of all; it is empty."""
+    monkeypatch.setattr(hooks, "spillers", [])
+    return hooks.spillers
+
+
+@pytest.fixture(scope="session")
+def numba_cuda():
+    """Return numba-cuda."""
+    pytest.importorskip("numba_cuda")
+    return _optional.numba_cuda()
+
+
+@pytest.fixture
+def cgroups(tmp_path, monkeypatch):
+    """Return a function that makes a system's memberships and limits by file.
+
+    It has ``MACHINE`` bytes, of which a process may use what the function returns.
+    """
+
+    def make(membership, limits, file="membership"):
+        (tmp_path / file).write_text(membership)
+        for name, text in limits.items():
+            path = tmp_path / "cgroup" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
+        return host.host_total()
+
+    monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(host, "CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(host, "_machine_total", lambda: [MACHINE])
+    return make
 
 
 @pytest.fixture
@@ -46,15 +82,6 @@ def on_fake_memory():
         return cupy.cuda.using_allocator(device_allocator(pool.take, current))
 
     return using
-
-
-@pytest.fixture(scope="session")
-def tier():
-    """The native tier's free lists and C functions."""
-    found = native.module("pool")
-    if found is None:
-        pytest.skip(native.STATE)  # tests/native says where it must be
-    return found
 
 
 @pytest.fixture

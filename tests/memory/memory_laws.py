@@ -5,8 +5,13 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import contextmanager
 
-from xdev.memory import Pool
+import pytest
+
+from xdev.memory import Pool, registry
+from xdev.memory.sources.cuda import CudaSource, PinnedSource
+from xdev.memory.sources.host import HostSource
 from xdev.testing import FakeSource
 
 
@@ -40,13 +45,31 @@ def within(seconds, calls, *, interval=None):
     return results
 
 
+MACHINE = 1 << 40  # what a pretended machine has [B]
 POLICIES = ("async", "binned", "none", "simple", "split")
+
+
+@contextmanager
+def registered(pools):
+    """Let pools, by device and kind, be all that this process has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_pools", dict(pools))
+        patch.setattr(registry, "_budgets", {})
+        yield
 
 
 def pools_under(limit, policy, sources):
     """Return pools over sources that share one limit."""
     first = Pool(sources[0], policy, limit)
     return [first, *(Pool(each, policy, budget=first.budget) for each in sources[1:])]
+
+
+SOURCES = {
+    "fake": lambda: FakeSource(1 << 40),
+    "host": HostSource,
+    "pinned": PinnedSource,
+    "device": lambda: CudaSource(0),
+}
 
 
 class Slow:

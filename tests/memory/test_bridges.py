@@ -7,12 +7,13 @@ same promises for real.
 import gc
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import xdev
-from xdev import _optional, memory
+from xdev import memory
 from xdev.errors import ConfigurationError
 from xdev.memory import Pool, bridges
 from xdev.testing import FakeSource
@@ -128,15 +129,17 @@ class TestInstallation:
                 call("cupy", name)
         assert bridges.installed() == frozenset()
 
-    def test_numbas_manager_is_set_and_restored(self):
-        driver = _optional.numba_cuda().cudadrv.driver
+    def test_numbas_manager_is_set_and_restored(self, numba_cuda):
+        driver = numba_cuda.cudadrv.driver
         bridges.install("numba")
         assert driver._memory_manager.__name__ == "XdevMemoryManager"
         bridges.uninstall("numba")
         assert driver._memory_manager is driver.NumbaCUDAMemoryManager
 
-    def test_a_manager_that_the_user_set_stays_and_is_named(self, monkeypatch):
-        driver = _optional.numba_cuda().cudadrv.driver
+    def test_a_manager_that_the_user_set_stays_and_is_named(
+        self, monkeypatch, numba_cuda
+    ):
+        driver = numba_cuda.cudadrv.driver
         monkeypatch.setattr(driver, "_memory_manager", FakeSource)
         bridges.install("numba")
         assert driver._memory_manager is FakeSource
@@ -182,8 +185,7 @@ class TestOnADevice:
     def used(self):
         return memory.allocated(self.cuda)
 
-    def test_cupy_and_numba_share_the_pool(self):
-        numba_cuda = _optional.numba_cuda()
+    def test_cupy_and_numba_share_the_pool(self, numba_cuda):
         before = self.used()
         x = cupy.arange(100_000, dtype="f4")
         y = numba_cuda.to_device(np.arange(100_000, dtype="f4"))
@@ -194,8 +196,7 @@ class TestOnADevice:
         gc.collect()
         assert self.used() == before
 
-    def test_numba_pinned_and_managed_memory(self):
-        numba_cuda = _optional.numba_cuda()
+    def test_numba_pinned_and_managed_memory(self, numba_cuda):
         pinned = numba_cuda.pinned_array(1000, "f4")
         pinned[:] = 3
         assert memory.is_pinned_address(pinned.ctypes.data)
@@ -207,8 +208,7 @@ class TestOnADevice:
         assert (pinned.sum(), managed.sum()) == (3000, 4000)
 
     @pytest.mark.filterwarnings("ignore:.*Host array used in CUDA kernel")
-    def test_kernels_with_host_arguments_use_the_pool(self):
-        numba_cuda = _optional.numba_cuda()
+    def test_kernels_with_host_arguments_use_the_pool(self, numba_cuda):
 
         @numba_cuda.jit
         def double(x):
@@ -290,3 +290,138 @@ class TestPinnedUninstall:
         bridge.uninstall()
         assert restored == []
         assert pool.stats().acquired == before
+
+
+pytest.importorskip("numba_cuda")
+
+
+class Core:
+    """A stand-in for cuda.core's device."""
+
+    memory_resource = context = None
+
+
+@pytest.fixture
+def context():
+    class Device:
+        id = 0
+        _dev = Core()
+
+    class Context:
+        device = Device()
+
+    return Context()
+
+
+@pytest.fixture
+def manager(context, pool):
+    from xdev.memory.bridges.numba import manager_type
+
+    pinned = Pool(FakeSource(1 << 30))
+    pools = {"device": pool, "pinned": pinned}
+    found = manager_type.__wrapped__(lambda _, kind: pools[kind])(context=context)
+    found.pinned = pinned
+    return found
+
+
+class TestNumbaManager:
+    def test_device_memory_is_a_block_as_long_as_the_pointer_lives(self, manager, pool):
+        pointer = manager.memalloc(1000)
+        address = pointer.device_pointer_value
+        assert pool.stats().allocated == 1024
+        assert pool.find(address).address == address
+        assert pointer.size == 1000
+        view = pointer.view(100, 200)
+        assert view.device_pointer_value == address + 100
+        del pointer, view
+        gc.collect()
+        assert pool.stats().allocated == 0
+        assert manager.memalloc(1000).device_pointer_value == address
+
+    def test_free_by_hand_is_once(self, manager, pool):
+        pointer = manager.memalloc(1000)
+        pointer.free()
+        assert pool.stats().allocated == 0
+        with pytest.raises(RuntimeError, match="dead"):
+            pointer.free()
+
+    def test_pinned_memory_is_a_buffer_on_the_pinned_pool(self, manager):
+        pointer = manager.memhostalloc(1000, portable=True)
+        assert manager.pinned.stats().allocated == 1024
+        assert manager.pinned.find(pointer.host_pointer) is not None
+        del pointer
+        gc.collect()
+        assert manager.pinned.stats().allocated == 0
+        assert ("record", 0) in manager.pinned.state.source.log
+
+    def test_reset_gives_everything_back(self, manager, pool):
+        pointers = [manager.memalloc(n) for n in (10, 2000, 3000)]
+        manager.reset()
+        assert pool.stats().allocated == 0
+        del pointers
+        gc.collect()
+        assert pool.stats().live == 0
+        assert pool.stats().released == 3
+
+    def test_cleanup_may_be_deferred(self, manager, pool):
+        with manager.defer_cleanup():
+            pointer = manager.memalloc(10)
+            del pointer
+            gc.collect()
+        assert pool.stats().allocated == 0
+
+    def test_memory_info_counts_the_cache_as_free(self, manager, pool):
+        pointer = manager.memalloc(1000)
+        info = manager.get_memory_info()
+        assert info.total == 1 << 30
+        assert info.free == (1 << 30) - pool.stats().allocated
+        assert pool.stats().cached > 0
+        del pointer
+
+    def test_the_interface_is_whole(self, manager, numba_cuda):
+        base = numba_cuda.BaseCUDAMemoryManager
+        assert isinstance(manager, base)
+        assert manager.interface_version == 1
+        for name in ("mempin", "memallocmanaged", "get_ipc_handle", "initialize"):
+            assert callable(getattr(manager, name))
+        assert type(manager)(context=None).interface_version == 1
+
+    def test_host_arguments_come_from_the_pool_too(self, manager, context):
+        from xdev.memory.bridges.numba import resource_type
+
+        before = context.device._dev.memory_resource = object()
+        manager.initialize()
+        manager.initialize()
+        assert isinstance(context.device._dev.memory_resource, resource_type())
+        manager.retire()
+        assert context.device._dev.memory_resource is before
+
+    def test_a_context_without_cuda_core_is_left_as_it_is(self, pool):
+        from xdev.memory.bridges.numba import manager_type
+
+        bare = SimpleNamespace(device=SimpleNamespace(id=0))
+        made = manager_type.__wrapped__(lambda _, kind: pool)(context=bare)  # noqa: ARG005
+        made.initialize()
+        made.retire()
+        assert made.context is bare
+
+
+class TestCoreResource:
+    def test_a_block_goes_out_and_comes_back(self, pool):
+        from xdev.memory.bridges.numba import resource_type
+
+        found = resource_type()(pool)
+        assert (found.is_device_accessible, found.is_host_accessible) == (True, False)
+        assert found.device_id == 0
+        found.deallocate(found._loans.take(1000, 0), 1000, stream=0)
+        assert pool.stats().allocated == 0
+
+    def test_a_buffer_dropped_on_another_stream_waits_for_it(self, pool):
+        from xdev.memory.bridges.numba import resource_type
+
+        found = resource_type()(pool)
+        found.deallocate(
+            found._loans.take(1000, 0), 1000, stream=SimpleNamespace(handle=9)
+        )
+        assert pool.stats().allocated == 0
+        assert ("record", 9) in pool.state.source.log

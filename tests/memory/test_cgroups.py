@@ -1,31 +1,12 @@
 """In a container a share is of the cgroup's memory, not of the machine's."""
 
 import pytest
+from memory_laws import MACHINE
 
 from xdev import memory
-from xdev.memory.sources import host
 
-MACHINE = 1 << 40
 GIB = 1 << 30
 V2, V1 = "memory.max", "memory.limit_in_bytes"
-
-
-@pytest.fixture
-def system(tmp_path, monkeypatch):
-    """Return a function that makes a system: memberships, and limits by file."""
-
-    def make(membership, limits):
-        (tmp_path / "membership").write_text(membership)
-        for name, text in limits.items():
-            path = tmp_path / "cgroup" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{text}\n")
-        return host.host_total()
-
-    monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "membership")
-    monkeypatch.setattr(host, "CGROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(host, "_machine_total", lambda: [MACHINE])
-    return make
 
 
 SYSTEMS = {
@@ -85,19 +66,17 @@ SYSTEMS = {
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_the_total_is_the_least_limit_that_holds_for_this_process(system, name):
+def test_the_total_is_the_least_limit_that_holds_for_this_process(cgroups, name):
     membership, limits, total = SYSTEMS[name]
-    assert system(membership, limits) == total
+    assert cgroups(membership, limits) == total
 
 
-def test_a_system_without_the_file_has_the_machines_memory(monkeypatch, tmp_path):
-    monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "absent")
-    monkeypatch.setattr(host, "_machine_total", lambda: [MACHINE])
-    assert host.host_total() == MACHINE
+def test_a_system_without_the_file_has_the_machines_memory(cgroups):
+    assert cgroups("", {}, file="elsewhere") == MACHINE
 
 
-def test_a_share_set_by_hand_is_too(system):
-    system("5:memory:/a\n", {f"memory/a/{V1}": GIB})
+def test_a_share_set_by_hand_is_too(cgroups):
+    cgroups("5:memory:/a\n", {f"memory/a/{V1}": GIB})
     try:
         memory.set_limit("50%", "cpu")
         assert memory.get_limit("cpu") == GIB // 2

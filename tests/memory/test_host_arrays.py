@@ -10,9 +10,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from xdev import memory
-from xdev.memory.arrays import POOLED
 
-FLOAT = np.dtype("f4")
+FLOAT, POOLED = np.dtype("f4"), 1 << 16  # from here on pooled [B]
 
 
 def in_use():

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 from hypothesis import given, strategies as st
-from memory_laws import Slow
+from memory_laws import Slow, registered
 
 from xdev import memory
-from xdev.memory import Pool, registry
+from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -23,8 +23,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_every_scope_sees_the_peak_of_its_time(steps):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_pools", {})  # as in a fresh process
+    with registered({}):
         pool = memory.pool("fake")
         live, scopes, closed = [], [], []
         levels, since_reset = [0], 0

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 from memory_laws import output, process
 
-from xdev import memory, native
+from xdev import memory
 from xdev.memory import bridges
 
 N = 100_000  # float64: well over the 64 KiB from which the pool serves
 
 
 @pytest.fixture(autouse=True)
-def bridge():
-    if native.module("pool") is None:
-        pytest.skip(native.STATE)  # below: what is said then
+def bridge(tier):  # noqa: ARG001 - below: what is said without
     was_in = "numpy" in bridges.installed()
     bridges.install("numpy")
     yield
@@ -115,7 +113,7 @@ def test_what_grows_large_stays_with_its_allocator(way):
 
 
 @pytest.mark.parametrize("n", [10, 8000, 9000])
-def test_a_foreign_buffer_is_never_taken_for_one_of_malloc(n):
+def test_a_foreign_buffer_is_never_taken_for_one_of_malloc(n, tier):
     """An allocator may hand out what lies inside a buffer of malloc's.
 
     As Python's debugging allocator does, which NumPy 2.5 can stand on.
@@ -130,7 +128,7 @@ def test_a_foreign_buffer_is_never_taken_for_one_of_malloc(n):
 
     lists = memory.pool("cpu").state.share()
     at = ctypes.cast(realloc, ctypes.c_void_p).value
-    handler = native.module("pool").NumpyHandler(1 << 16, (77, 0, 0, at, 0))
+    handler = tier.NumpyHandler(1 << 16, (77, 0, 0, at, 0))
     handler.serve(lists)
     context, *_, ours, _ = handler.functions
     address = ctypes.addressof(inner) + lead

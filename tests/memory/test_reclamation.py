@@ -5,12 +5,12 @@ import pickle
 
 import pytest
 from hypothesis import given, strategies as st
-from memory_laws import POLICIES, Slow
+from memory_laws import POLICIES, Slow, registered
 
 from xdev import memory
 from xdev.device import Device
 from xdev.errors import OutOfMemoryError
-from xdev.memory import Pool, hooks, registry
+from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -87,7 +87,7 @@ def test_garbage_is_collected_before_a_refusal():
         gc.enable()
 
 
-def test_live_objects_are_spilled_last_and_no_more_than_needed(monkeypatch):
+def test_live_objects_are_spilled_last_and_no_more_than_needed(spillers):
     pool = Pool(FakeSource(1 << 30), limit=8 * MIB)
     kept = [pool.acquire(MIB) for _ in range(8)]
     spilled = []
@@ -97,10 +97,10 @@ def test_live_objects_are_spilled_last_and_no_more_than_needed(monkeypatch):
             spilled.append(kept.pop(0).nbytes)
         return bool(spilled)
 
-    monkeypatch.setattr(hooks, "spillers", [spill])
+    spillers.append(spill)
     assert pool.acquire(2 * MIB).nbytes == 2 * MIB
     assert spilled == [MIB, MIB]
-    monkeypatch.setattr(hooks, "spillers", [lambda: False])
+    spillers[:] = [lambda: False]
     held = [*kept, pool.acquire(2 * MIB)]
     with pytest.raises(OutOfMemoryError):
         pool.acquire(2 * MIB)
@@ -175,8 +175,7 @@ def test_what_went_back_is_what_was_said(
     reserved = [pool.stats().reserved for pool in pools]
     held = {n: block for n, block in held.items() if n not in dropped}
     lent = [sum(source.lent.values()) for source in sources]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_pools", dict(zip(PLACES, pools, strict=True)))
+    with registered(zip(PLACES, pools, strict=True)):
         freed = memory.reclaim(nbytes, where, kind)
         left = [sum(source.lent.values()) for source in sources]
         assert freed == sum(lent[n] - left[n] for n in meant)

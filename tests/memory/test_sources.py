@@ -1,25 +1,22 @@
 """What a pool asks of a source, and what it tells where that answers wrongly."""
 
 import gc
-import os
 import weakref
 from contextlib import suppress
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from memory_laws import POLICIES
+from memory_laws import POLICIES, registered
 
 from xdev import memory
+from xdev.device import Device
 from xdev.errors import (
     ConfigurationError,
-    DeviceUnavailableError,
     OutOfMemoryError,
     XdevError,
 )
-from xdev.memory import Pool, history
-from xdev.memory.sources.cuda import RuntimeCall
+from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 START = 64
@@ -91,34 +88,6 @@ def test_a_share_of_a_source_without_a_total_is_refused_with_the_way_out(limit):
     assert pool.budget.limit == 1 << 20
 
 
-class RuntimeFailure(Exception):  # noqa: N818 - CuPy's has such a name
-    def __init__(self, status):
-        super().__init__(f"status {status}")
-        self.status = status
-
-
-def fail_with(status):
-    raise RuntimeFailure(status)
-
-
-def test_the_cuda_runtime_without_memory_is_a_memory_error_and_nothing_else_is():
-    call = RuntimeCall(SimpleNamespace(CUDARuntimeError=RuntimeFailure))
-    assert call(lambda nbytes: 2 * nbytes, 21) == 42
-    with pytest.raises(MemoryError, match="status 2"):
-        call(fail_with, 2)
-    with pytest.raises(RuntimeFailure, match="status 700"):
-        call(fail_with, 700)
-
-
-def test_the_cuda_runtime_is_not_called_in_a_forked_child(monkeypatch):
-    call, calls = RuntimeCall(SimpleNamespace(CUDARuntimeError=RuntimeFailure)), []
-    child = os.getpid() + 1
-    monkeypatch.setattr(os, "getpid", lambda: child)
-    with pytest.raises(DeviceUnavailableError, match="spawn"):
-        call(calls.append, 5)
-    assert calls == []
-
-
 def test_the_sources_own_words_are_the_cause_of_a_refusal(policy):
     pool = Pool(FakeSource(4096), policy)
     local = pool.acquire(4096)
@@ -165,23 +134,24 @@ class Faulty:
     def synchronize(self): ...
 
 
-def test_a_misaligned_address_goes_back_and_is_named(policy):
-    source = Faulty(1000)
-    pool = Pool(source, policy)
-    with pytest.raises(XdevError, match="0x3e8, not aligned to 512"):
-        pool.acquire(100)
-    assert source.freed == [1000]
-    assert pool.stats().reserved == pool.budget.reserved == 0
+WRONG = [(1000, "0x3e8, not aligned to 512")]
+WRONG += [
+    (rubbish, r"returned .*, which is not an address")
+    for rubbish in ("abc", 512.0, -512, 1 << 64, [512], b"\0")
+]
+WRONG += [(null, "cannot allocate 100 B") for null in (0, None)]
 
 
-@pytest.mark.parametrize("rubbish", ["abc", 512.0, -512, 1 << 64, [512], b"\0"])
-def test_what_is_no_address_is_named_and_costs_no_budget(rubbish, policy):
-    source = Faulty(rubbish)
+@pytest.mark.parametrize(("address", "text"), WRONG)
+def test_a_wrong_address_is_named_and_costs_no_budget(address, text, policy):
+    source = Faulty(address)
     pool = Pool(source, policy, limit=1 << 30)
     for _ in range(3):
-        with pytest.raises(XdevError, match=r"returned .*, which is not an address"):
+        with pytest.raises(XdevError, match=text) as refusal:
             pool.acquire(100)
-    assert source.freed == []
+    cause = str(refusal.value.__cause__)
+    assert address or "the source returned no address" in cause
+    assert source.freed == [1000] * 3 * (address == 1000)
     assert pool.stats().reserved == pool.budget.reserved == 0
 
 
@@ -285,16 +255,17 @@ def test_a_record_knows_what_went_back_before_a_failure(policy):
     source = Failing()
     pool = Pool(source, policy)
     blocks = [pool.acquire(n * MIB) for n in (30, 12, 2)]
-    memory.record_history()
-    try:
-        blocks.clear()
-        source.fail("free", after=1)
-        with pytest.raises(RuntimeError):
-            pool.reclaim()
-        pool.stats()
-        [events] = history.snapshot_of([pool])["device_traces"]
-    finally:
-        memory.record_history(False)
+    with registered({(Device("fake"), "device"): pool}):
+        memory.record_history()
+        try:
+            blocks.clear()
+            source.fail("free", after=1)
+            with pytest.raises(RuntimeError):
+                pool.reclaim()
+            pool.stats()
+            [events] = memory.snapshot("fake")["device_traces"]
+        finally:
+            memory.record_history(False)
     told = [(event["action"], event["size"]) for event in events]
     assert [size for action, size in told if action == "segment_free"] == [30 * MIB]
     assert len([size for action, size in told if action == "free_completed"]) == 3

@@ -1,39 +1,32 @@
 """PyTorch's tensors from the pool; a process each: PyTorch keeps its allocator."""
 
-import subprocess
-import sys
 from textwrap import dedent
 
 import pytest
 
-from xdev import native
-
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.usefixtures("cuda"),
-    pytest.mark.skipif(native.module("pool") is None, reason=native.STATE),
-]
-
-
-def run(code):
-    start = """
-        import gc, torch, xdev
-        from xdev import memory
-        from xdev.memory import bridges
-        def in_use(): return memory.allocated("cuda", "device")
-    """
-    command = [sys.executable, "-c", dedent(start) + dedent(code)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert not done.returncode, done.stderr
-    return done.stdout.splitlines()
+pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda", "tier")]
+START = """
+import gc, torch, xdev
+from xdev import memory
+from xdev.memory import bridges
+def in_use(): return memory.allocated("cuda", "device")
+"""
 
 
-@pytest.fixture(autouse=True)
-def _installed(imported):
+@pytest.fixture
+def run(imported, python):
+    """Return what runs a program, and returns the lines that it prints."""
     imported("torch")
 
+    def lines(code):
+        done = python("-c", START + dedent(code))
+        assert not done.returncode, done.stderr
+        return done.stdout.splitlines()
 
-def test_tensors_are_blocks_and_every_thread_is_served():
+    return lines
+
+
+def test_tensors_are_blocks_and_every_thread_is_served(run):
     code = """
         bridges.install("torch")
         assert "torch" in bridges.installed(), bridges.left_alone()
@@ -53,7 +46,7 @@ def test_tensors_are_blocks_and_every_thread_is_served():
     assert run(code) == ["0"]
 
 
-def test_one_ledger_with_cupy_and_a_refusal_is_pytorchs_error():
+def test_one_ledger_with_cupy_and_a_refusal_is_pytorchs_error(run):
     code = """
         import cupy
         bridges.install("torch")
@@ -71,7 +64,7 @@ def test_one_ledger_with_cupy_and_a_refusal_is_pytorchs_error():
     assert run(code) == ["True", "True", "1"]
 
 
-def test_a_tensor_on_two_streams_is_not_reused_too_early():
+def test_a_tensor_on_two_streams_is_not_reused_too_early(run):
     code = """
         bridges.install("torch")
         side = torch.cuda.Stream()
@@ -91,7 +84,7 @@ def test_a_tensor_on_two_streams_is_not_reused_too_early():
     assert run(code) == ["well"]
 
 
-def test_it_stays_and_says_so():
+def test_it_stays_and_says_so(run):
     code = """
         bridges.install("torch")
         try:
@@ -106,7 +99,7 @@ def test_it_stays_and_says_so():
     assert installed == "['torch']"
 
 
-def test_after_pytorchs_first_use_it_does_not_go_in():
+def test_after_pytorchs_first_use_it_does_not_go_in(run):
     code = """
         torch.ones(3, device="cuda")
         bridges.install("torch")
@@ -116,7 +109,7 @@ def test_after_pytorchs_first_use_it_does_not_go_in():
     assert said.startswith("False PyTorch uses an allocator already")
 
 
-def test_a_process_ends_well_with_tensors_alive():
+def test_a_process_ends_well_with_tensors_alive(run):
     for _ in range(5):
         code = """
             bridges.install("torch")

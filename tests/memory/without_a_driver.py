@@ -35,6 +35,8 @@ class Served:
         What CuPy is given.
     hits : int
         How often CuPy's memory objects were made by the C functions.
+    is_native : bool
+        Whether there are such functions.
     """
 
     def __init__(self, pools, current):
@@ -57,6 +59,7 @@ class Served:
             return pool, bridge.device_allocator(pool.take, lambda: current, k)
 
         tier = native.module("pool")
+        self.is_native = tier is not None
         if tier is None:
             self.allocator = bridge.lease_allocator(leases, lambda: current.device)
         else:

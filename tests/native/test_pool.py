@@ -8,20 +8,11 @@ import threading
 
 import pytest
 
-from xdev import native
 from xdev.memory import policies
 from xdev.memory.blocks import Segment
 
 QUANTUM = 512
 LISTENED, OVER_LIMIT = 1, 2
-
-
-@pytest.fixture(scope="module")
-def tier():
-    found = native.module("pool")
-    if found is None:
-        pytest.skip(native.STATE)  # test_building.py says where it must be
-    return found
 
 
 @pytest.fixture

@@ -1,14 +1,20 @@
-"""The policy ``async``: the source's own pool keeps what is free, in stream order."""
+"""CUDA's memory, and the policy ``async``: the driver keeps what is free, in order."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
 from memory_laws import output
 
 from xdev import _optional, memory
-from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.errors import ConfigurationError, DeviceUnavailableError, OutOfMemoryError
 from xdev.memory import Pool
-from xdev.memory.sources.cuda import NEVER, CudaAsyncSource, CudaSource
+from xdev.memory.sources.cuda import (
+    NEVER,
+    CudaAsyncSource,
+    CudaSource,
+    RuntimeCall,
+)
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -252,3 +258,31 @@ def test_segments_that_go_back_together_are_never_counted_twice(pool):
     blocks.clear()
     stats = pool.stats()
     assert stats.reserved == stats.peak_reserved == 7 * MIB
+
+
+class RuntimeFailure(Exception):  # noqa: N818 - CuPy's has such a name
+    def __init__(self, status):
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+def fail_with(status):
+    raise RuntimeFailure(status)
+
+
+def test_the_cuda_runtime_without_memory_is_a_memory_error_and_nothing_else_is():
+    call = RuntimeCall(SimpleNamespace(CUDARuntimeError=RuntimeFailure))
+    assert call(lambda nbytes: 2 * nbytes, 21) == 42
+    with pytest.raises(MemoryError, match="status 2"):
+        call(fail_with, 2)
+    with pytest.raises(RuntimeFailure, match="status 700"):
+        call(fail_with, 700)
+
+
+def test_the_cuda_runtime_is_not_called_in_a_forked_child(monkeypatch):
+    call, calls = RuntimeCall(SimpleNamespace(CUDARuntimeError=RuntimeFailure)), []
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
+    with pytest.raises(DeviceUnavailableError, match="spawn"):
+        call(calls.append, 5)
+    assert calls == []
