@@ -42,10 +42,10 @@ gc.set_threshold(20_000, 20, 20)
 ROOT = Path(__file__).parents[1]
 PUBLIC = frozenset((
     "xdev", "xdev.atomic", "xdev.cli", "xdev.device", "xdev.device.registry",
-    "xdev.distributed", "xdev.errors", "xdev.facade", "xdev.fft", "xdev.jupyter", "xdev.linalg", "xdev.memory",
-    "xdev.memory.bridges", "xdev.numpy", "xdev.numpy.fft", "xdev.numpy.linalg",
-    "xdev.numpy.random", "xdev.random", "xdev.testing", "xdev.timing", "xdev.transfer",
-    "xdev.ufunc",
+    "xdev.distributed", "xdev.errors", "xdev.facade", "xdev.fft", "xdev.jupyter",
+    "xdev.linalg", "xdev.memory", "xdev.memory.bridges", "xdev.numpy", "xdev.numpy.fft",
+    "xdev.numpy.linalg", "xdev.numpy.random", "xdev.random", "xdev.testing",
+    "xdev.timing", "xdev.transfer", "xdev.ufunc",
 ))  # fmt: skip
 
 
