@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-KINDS = ("cubins", "loops", "typings")
+KINDS = ("cubins", "loops", "typings", "writes")
 LIMIT = 256 * 2**20  # bytes; past it, entries that were not used for longest go
 ROOM = LIMIT // 4  # bytes that are made free then
 LARGEST = LIMIT // 4  # bytes of a file that is read
@@ -60,11 +60,11 @@ class DiskCache:
         """
         with suppress(OSError, RuntimeError):
             path = _folder(self._kind) / key
-            with _entry(path) as file:
-                found = _read(file, self._kind, key)
-            if found is not None:
-                _count(path, found[0] + 1)
-                return found[2]
+            entry = _read(path)
+            if entry is not None:
+                loads, _, body = entry
+                _count(path, loads + 1)
+                return body
         return None
 
     def save(self, key: str, body: bytes, name: str) -> None:
@@ -117,27 +117,25 @@ def files() -> Iterator[tuple[Path, os.stat_result]]:
 
 def described(path: Path) -> tuple[int, float, str] | None:
     """Return an entry's loads, when it was made and its name; None if it is damaged."""
-    kind, key = path.parent.name, path.name
-    with suppress(OSError), _entry(path) as file:
-        found = _read(file, kind, key)
-        if found is not None:
-            loads, line, _ = found
-            made, _, name = line.partition(b" ")
-            return loads, float(made), name.decode()
+    with suppress(OSError):
+        entry = _read(path)
+        if entry is not None:
+            loads, line, _ = entry
+            seconds, _, name = line.partition(b" ")
+            return loads, float(seconds), name.decode()
     return None
 
 
 def _make_room() -> None:
     """Remove the entries that were not used for longest, where all take too much."""
-    found = [(status.st_mtime, status.st_size, path) for path, status in files()]
-    excess = sum(size for _, size, _ in found) - LIMIT
-    if excess > 0:
-        excess += ROOM
-        for _, size, path in sorted(found):
-            if excess <= 0:
-                break
-            path.unlink(missing_ok=True)
-            excess -= size
+    entries = [(status.st_mtime, status.st_size, path) for path, status in files()]
+    nbytes = sum(size for _, size, _ in entries)
+    limit = LIMIT - ROOM if nbytes > LIMIT else nbytes
+    for _, size, path in sorted(entries):
+        if nbytes <= limit:
+            break
+        path.unlink(missing_ok=True)
+        nbytes -= size
 
 
 def _folder(kind: str, *, make: bool = False) -> Path:
@@ -184,8 +182,8 @@ def _opened(path: Path, way: int) -> Iterator[int]:
     """
     file = os.open(path, way | PLAIN)
     try:
-        found = os.fstat(file)
-        if found.st_uid != os.geteuid() or found.st_mode & SHARED:
+        status = os.fstat(file)
+        if status.st_uid != os.geteuid() or status.st_mode & SHARED:
             raise PermissionError(
                 f"{path} belongs to another user, or others can write to it"
             )
@@ -215,17 +213,16 @@ def _digest(kind: str, key: str, content: bytes) -> bytes:
     return hashlib.sha256(f"{kind}/{key}\n".encode() + content).digest()
 
 
-def _read(file: int, kind: str, key: str) -> tuple[int, bytes, bytes] | None:
+def _read(path: Path) -> tuple[int, bytes, bytes] | None:
     """Return the loads, the line and the body of an entry.
 
     None if it is damaged, or was not saved under this kind and key.
     """
-    data = os.pread(file, os.fstat(file).st_size + 1, 0)
-    start = len(MARK)
-    content = data[BODY:]
-    if not data.startswith(MARK):
-        return None
-    if _digest(kind, key, content) != data[start + COUNTER : BODY]:
+    with _entry(path) as file:
+        data = os.pread(file, os.fstat(file).st_size + 1, 0)
+    start, content = len(MARK), data[BODY:]
+    digest = _digest(path.parent.name, path.name, content)
+    if not data.startswith(MARK) or digest != data[start + COUNTER : BODY]:
         return None
     line, _, body = content.partition(b"\n")
     return int.from_bytes(data[start : start + COUNTER], "little"), line, body

@@ -4,8 +4,10 @@ import os
 import re
 import time
 
+import numpy as np
 import pytest
 
+import xdev
 from xdev import _config
 from xdev._disk_cache import DiskCache
 from xdev.cli import main
@@ -97,3 +99,20 @@ def test_a_cache_that_cannot_be_used_is_told_once(command, folder, capsys):
     out = capsys.readouterr().out
     assert out.count("nothing is kept on disk") == 1
     assert "XDEV_CACHE_DIR to a folder of your own" in out
+
+
+def test_clear_removes_all_that_kernels_and_ufuncs_kept(folder):
+    def scaled(i, x, out):
+        out[i] = 3 * x[i] + 12345
+
+    x = np.asarray([1.0, 2.0])
+    kernel = xdev.kernel(scaled)
+    kernel[2](x, np.zeros(2))
+    assert kernel.writes(1, x, x) == {"out"}
+    xdev.vectorize(lambda x: 3 * x + 12345)(x)
+    kinds = {path.parent.name for path in folder.glob("*/*")}
+    assert kinds == {"loops", "typings", "writes"}
+
+    assert main(["cache", "clear"]) == 0
+
+    assert not list(folder.glob("*/*"))
