@@ -40,18 +40,12 @@ ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 BETWEEN = frozenset({"EXTENDED_ARG", "CACHE"})  # no instructions of their own
 
 
-class Read(NamedTuple):
-    """An outside name that code reads, and the attributes that it reads of it."""
+def reads(code: CodeType) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
+    """Return what a function's code, and the functions inside it, read from outside.
 
-    name: str
-    cell: bool  # of the closure, not a global
-    attributes: tuple[str, ...]
-
-
-def reads(code: CodeType) -> Iterator[Read]:
-    """Return what a function's code reads from outside, and the functions inside it.
-
-    The cells of a function inside may also be variables of the one around it.
+    Of each: its name, whether it is a cell of the closure, not a global, and the
+    attributes read of it. The cells of a function inside may also be variables of the
+    one around it.
     """
     attributes: tuple[str, ...] = ()
     name, cell = "", False
@@ -63,7 +57,7 @@ def reads(code: CodeType) -> Iterator[Read]:
             attributes = (*attributes, instruction.argval)
             continue
         if name:
-            yield Read(name, cell, attributes)
+            yield name, cell, attributes
         name, cell, attributes = "", operation in CELLS, ()
         if cell or operation in GLOBALS:
             name = instruction.argval
@@ -84,9 +78,9 @@ def named_globals(function: Any, code: CodeType | None = None) -> dict[str, Any]
     code : code, optional
         Another code for it.
     """
-    known = function.__globals__
-    names = (*EVERY, *(read.name for read in reads(code or function.__code__)))
-    return {name: known[name] for name in names if name in known}
+    every = function.__globals__
+    names = (*EVERY, *(name for name, *_ in reads(code or function.__code__)))
+    return {name: every[name] for name in names if name in every}
 
 
 EXACT = (int, bool, str, bytes, type(None), type(...))  # their repr tells them
@@ -374,7 +368,7 @@ def _of_library(value: Any) -> bool:
 
 # What compiled code depends on but the function.
 
-COMPILERS = ("numba", "llvmlite", "numpy", "xdev_array")
+COMPILERS = ("numba", "llvmlite", "numpy")
 CONFIGURATIONS = ("numba.core.config", "numba.cuda.core.config")
 CONFIGURATION = ".numba_config.yaml"  # Numba reads it where a process starts
 VARIABLES = ("NUMBA_", "LLVMLITE_", "CUDA_HOME", "CUDA_PATH")

@@ -13,7 +13,7 @@ from xdev.compile import toolchain
 from xdev.compile.halves import is_bfloat16, is_half
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol
 
     class Template(Protocol):
@@ -179,7 +179,12 @@ class Elementwise:
             "INDEX": "unsigned long long" if self.wide else "unsigned int",
             "OFFSET": "long long" if self.wide or self.far else "int",
         }
-        return [(f"XDEV_{k}", str(v)) for k, v in (sizes | words).items()]
+        return defined({**sizes, **words})
+
+
+def defined(values: Mapping[str, object]) -> Macros:
+    """Return macros for a template, of names without their prefix."""
+    return [(f"XDEV_{name}", str(value)) for name, value in values.items()]
 
 
 def cubin(
@@ -217,13 +222,31 @@ def cubin(
     code = toolchain.adapter()(
         function, inputs, outputs, FUNCTION, capability, fastmath=fastmath
     )
-    return build(kernel, code, capability, fastmath=fastmath)
+    entry, macros = kernel.entry, kernel.macros()
+    return build(kernel.template, entry, macros, code, capability, fastmath=fastmath)
 
 
 def build(
-    kernel: Template, code: bytes, capability: tuple[int, int], *, fastmath: bool
+    template: str,
+    entry: str,
+    macros: Macros,
+    code: bytes,
+    capability: tuple[int, int],
+    *,
+    fastmath: bool,
 ) -> tuple[bytes, str]:
     """Compile a template and link it with the LTO-IR of a function.
+
+    Parameters
+    ----------
+    template, entry, macros
+        As a :class:`Template` has them.
+    code : bytes
+        The function's LTO-IR.
+    capability : (int, int)
+        The compute capability.
+    fastmath : bool
+        Whether a product and a sum may be one rounding.
 
     Returns
     -------
@@ -237,12 +260,11 @@ def build(
     """
     arch = "sm_{}{}".format(*capability)
     with toolchain.explained():
-        source = (_folder() / f"{kernel.template}.cu").read_text()
-        macros = tuple(kernel.macros())
-        template, symbol = _compiled(
-            source, kernel.entry, macros, arch, "ltoir", fma=fastmath
+        source = (_folder() / f"{template}.cu").read_text()
+        part, symbol = _compiled(
+            source, entry, tuple(macros), arch, "ltoir", fma=fastmath
         )
-        return toolchain.link([template, code], arch, fma=fastmath), symbol
+        return toolchain.link([part, code], arch, fma=fastmath), symbol
 
 
 def expressed(

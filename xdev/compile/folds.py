@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile.elementwise import BLOCK, FUNCTION, Macros, computed, cpp_name
+from xdev.compile.elementwise import (
+    BLOCK,
+    FUNCTION,
+    Macros,
+    computed,
+    cpp_name,
+    defined,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -179,4 +186,4 @@ def _macros(
         "SIGNATURE": ",".join([*reads, f"{cpp_name(computed(output))}*"]),
         "BLOCK": BLOCK,
     }
-    return [(f"XDEV_{k}", str(v)) for k, v in (words | numbers).items()]
+    return defined(words | numbers)

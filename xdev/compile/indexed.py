@@ -145,39 +145,6 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
 # On CUDA: a thread an index.
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How the template is filled in for a kernel, and how many threads it takes."""
-
-    kernel: Indexed
-    template: str = "indexed"
-
-    @property
-    def entry(self) -> str:
-        """Return the kernel's C++ name, template arguments included."""
-        types = [cpp_name(self.kernel.result), *map(cpp_name, self.kernel.parameters)]
-        return f"xdev::indexed<{','.join(types)}>"
-
-    @property
-    def span(self) -> int:
-        """Return how many elements a block computes."""
-        return BLOCK * self.kernel.lanes
-
-    def macros(self) -> elementwise.Macros:
-        """Return the template's macros."""
-        reads = (INDEX, *self.kernel.parameters)
-        pointers = [f"const {cpp_name(dtype)}*" for dtype in reads]
-        pointers += [f"{cpp_name(self.kernel.result)}*"] * self.kernel.lanes
-        words = {
-            "FUNCTION": FUNCTION,
-            "SIGNATURE": ",".join(pointers),
-            "BLOCK": BLOCK,
-            "LANES": self.kernel.lanes,
-        }
-        return [(f"XDEV_{k}", str(v)) for k, v in words.items()]
-
-
 def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a function of an index into a kernel. No GPU is needed.
 
@@ -205,10 +172,19 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     """
 
     def make() -> tuple[bytes, str]:
-        reads, writes = (INDEX, *kernel.parameters), (kernel.result,) * kernel.lanes
+        reads, writes = (INDEX, *kernel.parameters), (result,) * kernel.lanes
         function = kernel.callable()
         code = toolchain.adapter()(function, reads, writes, FUNCTION, capability)
-        return elementwise.build(Launch(kernel), code, capability, fastmath=False)
+        pointers = [f"const {cpp_name(dtype)}*" for dtype in reads]
+        signature = ",".join([*pointers, *[f"{cpp_name(result)}*"] * kernel.lanes])
+        words = {"FUNCTION": FUNCTION, "SIGNATURE": signature}
+        macros = elementwise.defined(words | {"BLOCK": BLOCK, "LANES": kernel.lanes})
+        types = ",".join(map(cpp_name, (result, *kernel.parameters)))
+        entry = f"xdev::indexed<{types}>"
+        return elementwise.build(
+            "indexed", entry, macros, code, capability, fastmath=False
+        )
 
-    digest, name = digests.digest(kernel.function), kernel.function.__name__
-    return toolchain.kept(digest, (kernel.types, capability), name, make)
+    result, digest = kernel.result, digests.digest(kernel.function)
+    parts, name = (kernel.types, capability), kernel.function.__name__
+    return toolchain.kept(digest, parts, name, make)

@@ -30,7 +30,7 @@ capability = cache(launch.capability)
 @lru_cache(maxsize=PLANS)
 def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Launch:
     """Return what runs a kernel over a number of elements."""
-    blocks = math.ceil(size / compiler.Launch(kernel).span)
+    blocks = math.ceil(size / (BLOCK * kernel.lanes))
     slots = (launch.Value(), *[launch.Value(BYTES)] * len(kernel.parameters))
     parameter = bytes(SLOT * len(slots)) + struct.pack("=qq", size, 0)
     machine = _loaded(kernel, capability)

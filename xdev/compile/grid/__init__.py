@@ -8,6 +8,7 @@ number's bytes, then for each array its shape and its strides [B].
 
 from __future__ import annotations
 
+import importlib
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -16,7 +17,9 @@ import numpy as np
 
 from xdev import _optional, atomic
 from xdev._forks import module_lock
+from xdev.compile.divisions import WIDTHS as FLOAT_BITS
 from xdev.compile.errors import compile_error
+from xdev.compile.numpy_functions import CPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -194,21 +197,48 @@ def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
 
 
 @final
-@dataclass(frozen=True, slots=True)
 class Target:
-    """One compiler's own functions.
+    """One compiler's own modules.
 
     Parameters
     ----------
-    cgutils, arrays : module
-        Its ``cgutils``, and its ``np.arrayobj``.
-    add_float : callable
-        ``add_float(builder, pointer, value)`` emits an atomic addition of floats.
+    root : str
+        Its package, ``CPU`` or ``CUDA``.
     """
 
-    cgutils: Any
-    arrays: Any
-    add_float: Callable[[Any, Any, Any], Any]
+    def __init__(self, root: str) -> None:
+        core = "core." if root == CPU else ""
+        self.root = root
+        self.cgutils, self.arrays, self.extending = (
+            importlib.import_module(f"{root}.{name}")
+            for name in (f"{core}cgutils", "np.arrayobj", "extending")
+        )
+
+    def add_float(self, builder: Any, pointer: Any, value: Any) -> Any:
+        """Emit an atomic addition of floats."""
+        if self.root == CPU:
+            return builder.atomic_rmw("fadd", pointer, value, ORDER)
+        functions = importlib.import_module(f"{self.root}.nvvmutils")
+        bits = FLOAT_BITS[str(value.type)]
+        declare = getattr(functions, f"declare_atomic_add_float{bits}")
+        return builder.call(declare(builder.module), (pointer, value))
+
+
+_lock = module_lock()  # guards the dict below
+_targets: dict[str, Target] = {}
+
+
+def target(root: str) -> Target:
+    """Return a compiler that knows :mod:`xdev.atomic` and :func:`checked`."""
+    with _lock:
+        if root not in _targets:
+            new = Target(root)
+            for name in ("add", "max", "min", "cas"):
+                update = _updating(new, name)
+                new.extending.overload(getattr(atomic, name))(_overload(update, name))
+            _checking(new.extending)
+            _targets[root] = new
+        return _targets[root]
 
 
 @final
@@ -430,28 +460,6 @@ FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
 DTYPES = ": use int32, int64, uint32, uint64, float32 or float64"
 ORDER = "monotonic"
 WIDTHS = (32, 64)  # bits, which every device can update
-_lock = module_lock()  # guards the set below
-_served: set[str] = set()
-
-
-def serve(extending: Any, target: Target) -> None:
-    """Let a compiler know the functions of :mod:`xdev.atomic`, and :func:`checked`.
-
-    Parameters
-    ----------
-    extending : module
-        Its ``extending``.
-    target : Target
-        Its other functions.
-    """
-    with _lock:
-        if extending.__name__ in _served:
-            return
-        for name in ("add", "max", "min", "cas"):
-            update = _updating(extending, target, name)
-            extending.overload(getattr(atomic, name))(_overload(update, name))
-        _checking(extending)
-        _served.add(extending.__name__)
 
 
 def _overload(update: Any, name: str) -> Any:
@@ -465,11 +473,11 @@ def _overload(update: Any, name: str) -> Any:
     )
 
 
-def _updating(extending: Any, target: Target, name: str) -> Any:
+def _updating(target: Target, name: str) -> Any:
     """Return the compiled-code call that updates an element."""
     types = _optional.numba().core.types
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @target.extending.intrinsic  # type: ignore[untyped-decorator]
     def update(_typing: Any, a: Any, index: Any, expected: Any, value: Any) -> Any:
         _check(a, index, (expected, value), name)
         one = isinstance(index, types.Integer)

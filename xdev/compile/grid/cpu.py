@@ -7,9 +7,8 @@ share.
 from __future__ import annotations
 
 import ctypes
-import importlib
 from dataclasses import replace
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
@@ -18,13 +17,12 @@ from xdev.compile import cpu, digests, errors, loops
 from xdev.compile.divisions import called
 from xdev.compile.grid import (
     DIMENSIONS,
-    ORDER,
     Grid,
     Memory,
-    Target,
     check_result,
-    serve,
+    target,
 )
+from xdev.compile.numpy_functions import CPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,18 +32,6 @@ if TYPE_CHECKING:
 
 _written = DiskCache("writes")
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
-
-
-@cache
-def target() -> Target:
-    """Return Numba's own functions."""
-    numba = _optional.numba()
-    arrays = importlib.import_module("numba.np.arrayobj")
-
-    def add_float(builder: Any, pointer: Any, value: Any) -> Any:
-        return builder.atomic_rmw("fadd", pointer, value, ORDER)
-
-    return Target(numba.core.cgutils, arrays, add_float)
 
 
 def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
@@ -80,7 +66,7 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
 
     def emit(context: Any, builder: Any, given: Any) -> None:
         start, stop, words = given
-        memory = Memory(target(), context, builder, words)
+        memory = Memory(target(CPU), context, builder, words)
         _loop(grid, compiled, memory, start, stop)
 
     return cpu.emitted(emit, types.int64, types.int64, types.voidptr)
@@ -152,8 +138,7 @@ def device_function(
     TypeError
         It cannot be compiled for them, or returns something.
     """
-    numba = _optional.numba()
-    serve(numba.extending, target())
+    target(CPU)
     made = cpu.jitted(function, kinds, shown, fastmath=fastmath, _nrt=False)
     (compiled,) = made.overloads.values()
     check_result(function, shown, compiled.signature.return_type)
@@ -288,7 +273,7 @@ def _cores(
     Of two cases the second is for arrays that lie in C order without gaps.
     """
     args, dimensions, steps = (
-        Memory(target(), context, builder, pointer) for pointer in given[:3]
+        Memory(target(CPU), context, builder, pointer) for pointer in given[:3]
     )
     size, count = dimensions.word(0), len(places)
     data, outer = map(args.pointer, args.words(0, count)), steps.words(0, count)
@@ -306,7 +291,7 @@ def _cores(
         operands.append((start, shape, strides))
 
     def loop(case: int) -> None:
-        cgutils = target().cgutils
+        cgutils = args.target.cgutils
         with cgutils.for_range(builder, size, intp=args.int64) as turn:
             values = []
             each = zip(cases[case], operands, outer, strict=True)

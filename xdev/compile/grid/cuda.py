@@ -5,18 +5,17 @@ from __future__ import annotations
 import importlib
 import warnings
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile import digests, elementwise, numba_cuda, toolchain
 from xdev.compile.elementwise import FUNCTION
 from xdev.compile.errors import explained
-from xdev.compile.grid import DIMENSIONS, Grid, Memory, Target, check_result, cpu, serve
-from xdev.compile.numpy_functions import replaced
+from xdev.compile.grid import DIMENSIONS, Grid, Memory, check_result, cpu, target
+from xdev.compile.numpy_functions import CUDA, replaced
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -204,44 +203,6 @@ def short(ir: Any) -> Iterator[None]:
             yield
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Template:
-    """How the template is filled in for a kernel."""
-
-    grid: Grid
-    narrow: bool = False
-    template: str = "grid"
-    entry: str = "xdev::grid"
-
-    def macros(self) -> elementwise.Macros:
-        """Return the template's macros."""
-        words = {
-            "FUNCTION": FUNCTION,
-            "WORDS": self.grid.words,
-            "INDICES": self.grid.indices,
-            "NARROW": int(self.narrow),
-        }
-        return [(f"XDEV_{k}", str(v)) for k, v in words.items()]
-
-
-@cache
-def target() -> Target:
-    """Return numba-cuda's own functions."""
-    _optional.numba_cuda()
-    cgutils, arrays, functions = (
-        importlib.import_module(f"numba.cuda.{name}")
-        for name in ("cgutils", "np.arrayobj", "nvvmutils")
-    )
-
-    def add_float(builder: Any, pointer: Any, value: Any) -> Any:
-        bits = {"float": 32, "double": 64}[str(value.type)]
-        declare = getattr(functions, f"declare_atomic_add_float{bits}")
-        return builder.call(declare(builder.module), (pointer, value))
-
-    return Target(cgutils, arrays, add_float)
-
-
 def cubin(
     grid: Grid,
     capability: tuple[int, int],
@@ -278,11 +239,14 @@ def cubin(
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    template = Template(grid, narrow)
+    sizes = {"WORDS": grid.words, "INDICES": grid.indices, "NARROW": int(narrow)}
+    macros = elementwise.defined({"FUNCTION": FUNCTION, **sizes})
 
     def make() -> tuple[bytes, str]:
         code = ltoir(grid, capability, narrow=narrow, small=small)
-        return elementwise.build(template, code, capability, fastmath=grid.fastmath)
+        return elementwise.build(
+            "grid", "xdev::grid", macros, code, capability, fastmath=grid.fastmath
+        )
 
     digest, name = digests.digest(grid.function), grid.function.__name__
     return toolchain.kept(digest, (*grid.parts, narrow, small, capability), name, make)
@@ -304,13 +268,12 @@ def ltoir(
     _optional.numba_cuda()
     numba = _optional.numba()
     types = numba.core.types
-    extending = importlib.import_module("numba.cuda.extending")
-    serve(extending, target())
+    compiler = target(CUDA)
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @compiler.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            memory = Memory(target(), context, builder, given[3], narrow=narrow)
+            memory = Memory(compiler, context, builder, given[3], narrow=narrow)
             values = grid.operands(memory, given[:DIMENSIONS], grid.load(memory))
             call(context, builder, grid, values)
             return context.get_dummy_value()
@@ -321,7 +284,7 @@ def ltoir(
         run(i, j, k, words)
 
     signature = types.void(*[types.int64] * DIMENSIONS, types.voidptr)
-    ir = target().cgutils.ir
+    ir = compiler.cgutils.ir
     slow = _optional.numba().core.errors.NumbaPerformanceWarning
     with (
         warnings.catch_warnings(action="ignore", category=slow),  # of what is refused
@@ -350,7 +313,7 @@ def call(context: Any, builder: Any, grid: Grid, values: Sequence[Any]) -> None:
     )
     check_result(grid.function, grid.shown, compiled.signature.return_type)
     made = compiled.library.get_function(compiled.fndesc.llvm_func_name)
-    unroll(made, target().cgutils.ir)
+    unroll(made, target(CUDA).cgutils.ir)
     context.call_internal_no_propagate(
         builder, compiled.fndesc, compiled.signature, values
     )
