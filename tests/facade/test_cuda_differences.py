@@ -87,12 +87,6 @@ def function(name):
     return reduce(getattr, name.split("."), xdev)
 
 
-#: Those of functions that take ``out=``.
-WRITING = [
-    each for each in EVERY if "out" in inspect.signature(function(each[0])).parameters
-]
-
-
 def on(device, args):
     return [
         xdev.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg

@@ -5,13 +5,9 @@ import itertools
 
 import numpy as np
 import pytest
+from running import add
 
 import xdev
-
-
-@xdev.vectorize
-def add(x, y):
-    return x + y
 
 
 @xdev.vectorize

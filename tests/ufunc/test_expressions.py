@@ -364,18 +364,6 @@ def test_where_and_the_other_keywords_are_numpys(device):
         xdev.add(x, 1, axis=0)
 
 
-class Foreign:
-    """An object with NumPy's protocol, of no library."""
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
-        return ufunc, method
-
-
-def test_a_foreign_object_is_handed_numpys_ufunc():
-    assert xdev.add(np.ones(3), Foreign()) == (np.add, "__call__")
-    assert xdev.add.reduce(Foreign()) == (np.add, "reduce")
-
-
 def test_cudas_loops_take_the_definition(gpu):
     x, y = gpu.sample((70,), "f"), gpu.sample((70,), "f", 1)
     whole, mask = np.arange(200, dtype="i1") % 100, x > 0

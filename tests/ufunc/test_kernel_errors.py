@@ -105,15 +105,6 @@ def test_numbers_that_do_not_fit_are_named(device):
     assert xdev.to_numpy(x).tolist() == [8] * 3
 
 
-def test_devices_do_not_mix(device):
-    x = xdev.zeros(3, device=device)
-    if device == "cpu":
-        pytest.skip("both are the host's")
-
-    with pytest.raises(xdev.DeviceMismatchError, match=r"add.*to_device"):
-        add[3](x, np.zeros(3), x)
-
-
 def test_a_function_that_cannot_be_compiled_shows_types_and_line(device):
     @xdev.kernel
     def broken(i, x, out):

@@ -2,18 +2,9 @@
 
 import numpy as np
 import pytest
+from running import add
 
 import xdev
-
-
-@xdev.vectorize(identity=0)
-def add(x, y):
-    return x + y
-
-
-@xdev.vectorize
-def below(x, y):
-    return x < y
 
 
 @xdev.vectorize
@@ -243,7 +234,9 @@ def test_pandas_keeps_its_index_and_runs_no_function_of_its_own():
 def test_plain_subclasses_go_on_as_numpy_has_them():
     masked = np.ma.masked_array([1.0, 2.0], mask=[False, True])
 
-    assert isinstance(add.outer(masked, np.ones(2)), np.ma.MaskedArray)
+    for call in (add, add.outer):
+        assert isinstance(call(masked, np.ones(2)), np.ma.MaskedArray)
+    assert type(add(np.ones(3).view(np.recarray), 1.0)) is np.recarray
     assert add.reduce(np.ones(3).view(np.recarray)) == 3
 
 
