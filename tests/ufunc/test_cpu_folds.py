@@ -14,27 +14,18 @@ SIZES = [0, 1, 2, 3, PAIRED - 1, PAIRED, PAIRED + 1, 100, 511, 512, 513, 1024, 1
 SIZES += [4096, 5000, 8192, 20_000, 2**17 + 3]
 
 
-def plus(x, y):
-    return x + y
-
-
-def minus(x, y):
-    return x - y
-
-
 def later(x, y):
     """Return the last that is not zero: associative, but not commutative."""
     return y if y != 0 else x
 
 
-def least(x, y):
-    return x if x < y else y  # noqa: FURB136 - its own rule for nan
-
-
-total = xdev.vectorize(identity=0)(plus)
-ordered = xdev.vectorize(plus)
+total = xdev.vectorize(identity=0)(lambda x, y: x + y)
+ordered = xdev.vectorize(lambda x, y: x + y)
+minus = xdev.vectorize(lambda x, y: x - y)
 last = xdev.vectorize(identity=0)(later)
-smallest = xdev.vectorize(identity="reorderable")(least)
+smallest = xdev.vectorize(identity="reorderable")(
+    lambda x, y: x if x < y else y  # noqa: FURB136 - its own rule for nan
+)
 
 
 def shifted(x):
@@ -116,7 +107,7 @@ def test_without_an_identity_the_order_is_numpys(dtype, layout):
     for n in SIZES[1:]:
         x = LAYOUTS[layout](values(n, dtype))
 
-        assert xdev.vectorize(minus).reduce(x) == np.subtract.reduce(x)
+        assert minus.reduce(x) == np.subtract.reduce(x)
         assert ordered.reduce(x) == np.add.accumulate(x)[-1]
 
 
@@ -166,21 +157,14 @@ def test_axes_masks_and_outputs(shape, axis):
         np.testing.assert_array_equal(found, several)
 
 
-def test_an_output_among_the_values():
-    x = values(5000, "l")
-    expected = np.add.reduce(x)
-
-    total.reduce(x, out=x[17:18].reshape(()))
-
-    assert x[17] == expected
-
-
-def test_segments_and_accumulations():
+def test_segments_accumulations_and_an_output_among_the_values():
     x = values(9000, "l")
     starts = [0, 3, 20, 19, 700, 8999]
-
     np.testing.assert_array_equal(total.reduceat(x, starts), np.add.reduceat(x, starts))
     np.testing.assert_array_equal(total.accumulate(x), np.add.accumulate(x))
+    expected = np.add.reduce(x)
+    total.reduce(x, out=x[17:18].reshape(()))
+    assert x[17] == expected
 
 
 def test_warnings_are_of_what_happens():

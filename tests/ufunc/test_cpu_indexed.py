@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from running import add
 
 import xdev
 
@@ -14,11 +15,12 @@ def mixed(x, y):
     return x * y + 2 - x
 
 
-add = xdev.vectorize(lambda x, y: x + y)
 mix = xdev.vectorize(mixed)
 flip = xdev.vectorize(lambda x: 1 - x)
 compare = xdev.vectorize(lambda x, y: x < y)
 quotient = xdev.vectorize(lambda x, y: x / y)
+
+
 INDICES = np.random.default_rng(0).integers(-N, N, COUNT)
 
 
@@ -73,22 +75,32 @@ def test_any_indices(dtype):
     same(a, 3.0 * counts)
 
 
-def test_values_that_are_cast():
-    mine, numpys = np.zeros((2, N), "f4")
-    values = np.arange(COUNT) / 3
-
-    add.at(mine, INDICES, values)
-
-    np.add.at(numpys, INDICES, values)
-    same(mine, numpys)
+RISING = np.arange(COUNT)[::-1] // 2
 
 
-def test_masks_are_no_indices():
-    a = np.zeros(COUNT)
+@pytest.mark.parametrize(
+    ("functions", "make", "indices", "values"),
+    [
+        ((add, np.add), lambda: np.zeros(N, "f4"), INDICES, np.arange(COUNT) / 3),
+        ((add, np.add), lambda: np.zeros(COUNT), np.arange(COUNT) % 3 == 0, 2.0),
+        ((compare, np.less), lambda: np.zeros(N, bool), INDICES, RISING % 3 == 0),
+        ((add, np.add), lambda: numbers("i8", COUNT) + 1, RISING, ...),
+        ((add, np.add), lambda: numbers("i8", COUNT) + 1, ..., 1),
+    ],
+    ids=["cast", "a mask", "bools", "values overlap", "indices overlap"],
+)
+def test_values_indices_and_overlap_are_as_numpys(functions, make, indices, values):
+    arrays = make(), make()
+    for function, a in zip(functions, arrays, strict=True):
+        function.at(a, *(a if x is ... else x for x in (indices, values)))
+    same(*arrays)
 
-    add.at(a, np.arange(COUNT) % 3 == 0, 2.0)
 
-    same(a, np.where(np.arange(COUNT) % 3, 0, 2.0))
+def test_what_does_not_fit_is_refused_as_before():
+    a = np.zeros(N)
+    with pytest.raises(ValueError, match="broadcast"):
+        add.at(a, INDICES, np.ones(COUNT - 1))
+    same(a, 0)
 
 
 def test_parts_of_arrays_and_values_at_strides():
@@ -106,20 +118,6 @@ def test_parts_of_arrays_and_values_at_strides():
     assert table.sum() == 2 * COUNT
 
 
-def test_what_overlaps_is_read_before_as_numpy_has_it():
-    a = numbers("i8", COUNT) + 1
-    for values in (a.copy(), a):
-        mine, numpys = values.copy(), values.copy()
-        indices = np.arange(COUNT)[::-1] // 2
-        add.at(mine, indices, mine)
-        np.add.at(numpys, indices, numpys)
-        same(mine, numpys)
-    mine, numpys = a.copy(), a.copy()
-    add.at(mine, mine, 1)
-    np.add.at(numpys, numpys, 1)
-    same(mine, numpys)
-
-
 @pytest.mark.parametrize("wrong", [N, -N - 1])
 def test_an_index_out_of_bounds_changes_nothing(wrong):
     indices, a = INDICES.copy(), np.zeros(N)
@@ -129,17 +127,6 @@ def test_an_index_out_of_bounds_changes_nothing(wrong):
         add.at(a, indices, 1.0)
 
     same(a, 0)
-
-
-def test_what_does_not_fit_is_refused_as_before():
-    a = np.zeros(N)
-    with pytest.raises(ValueError, match="broadcast"):
-        add.at(a, INDICES, np.ones(COUNT - 1))
-    same(a, 0)
-    bools, expected = np.zeros(N, bool), np.zeros(N, bool)
-    compare.at(bools, INDICES, np.arange(COUNT) % 3 == 0)
-    np.less.at(expected, INDICES, np.arange(COUNT) % 3 == 0)
-    same(bools, expected)
 
 
 def test_floating_point_errors_are_told_once():

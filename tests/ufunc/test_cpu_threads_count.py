@@ -1,10 +1,5 @@
 """How many threads compute a call: as times say, as was asked for, in a child."""
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
 
@@ -97,29 +92,16 @@ print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), right())
 """
 
 
-@pytest.mark.parametrize("count", ["1", "3"])
-def test_threads_are_counted_and_a_forked_child_computes(count):
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM],
-        env={**os.environ, "XDEV_NUM_THREADS": count},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+COMMAND = ("-W", "ignore::DeprecationWarning", "-c", PROGRAM)
 
+
+@pytest.mark.parametrize("count", ["1", "3"])
+def test_threads_are_counted_and_a_forked_child_computes(python, count):
+    ran = python(*COMMAND, XDEV_NUM_THREADS=count)
     wanted = f"threads {int(count) - 1}\nchild 0 True\n"
     assert (ran.stdout, ran.returncode) == (wanted, 0), ran.stderr
 
 
-def test_a_wrong_number_of_threads_is_refused():
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
-        env={**os.environ, "XDEV_NUM_THREADS": "many"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
+def test_a_wrong_number_of_threads_is_refused(python):
+    ran = python(*COMMAND, XDEV_NUM_THREADS="many")
     assert "XDEV_NUM_THREADS='many' is not valid" in ran.stderr

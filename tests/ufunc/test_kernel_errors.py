@@ -24,24 +24,23 @@ def scaled(i, x, factor, out):
     out[i] = factor * x[i]
 
 
+EXTENTS = [
+    *(-1, (3, -1), (1, 2, 3, 4), (), ((4,), 0), ((4,), 2048), ((4,), (2, 2))),
+    *(((4, 4), 16), ((4, 4, 4), (128, 1, 1)), ((4,), 16, 2), (2**40, 2**40)),
+]
+NO_INTEGERS = [1.5, 3.0, "n", None, [3], (3.0,), (3, 2.0), ((3,), 1.0)]
+
+
 @pytest.mark.parametrize(
-    "key",
+    ("key", "error", "words"),
     [
-        *(-1, (3, -1), (1, 2, 3, 4), (), ((4,), 0), ((4,), 2048), ((4,), (2, 2))),
-        *(((4, 4), 16), ((4, 4, 4), (128, 1, 1)), ((4,), 16, 2), (2**40, 2**40)),
+        *((key, ValueError, r"^add\[") for key in EXTENTS),
+        *((key, TypeError, "must be integers") for key in NO_INTEGERS),
     ],
     ids=str,
 )
-def test_wrong_extents_are_refused(key):
-    with pytest.raises(ValueError, match=r"^add\["):
-        add[key]
-
-
-@pytest.mark.parametrize(
-    "key", [1.5, 3.0, "n", None, [3], (3.0,), (3, 2.0), ((3,), 1.0)], ids=str
-)
-def test_extents_are_integers(key):
-    with pytest.raises(TypeError, match="must be integers"):
+def test_wrong_extents_are_refused(key, error, words):
+    with pytest.raises(error, match=words):
         add[key]
 
 
