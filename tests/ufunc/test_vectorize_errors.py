@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from running import add
+from running import add, dot
 
 import xdev
 
@@ -15,14 +15,13 @@ def single(x, y):
     return x + y
 
 
-@xdev.vectorize
-def both(x):
-    return x + 1, x - 1
+both = xdev.vectorize(lambda x: (x + 1, x - 1))
+shifted = xdev.vectorize(lambda x, y=1: x - y)
 
 
 @xdev.vectorize
-def shifted(x, y=1):
-    return x - y
+def less(x, y):
+    return x < y
 
 
 @xdev.vectorize
@@ -81,11 +80,6 @@ def test_wrong_calls_write_nothing(x, call, error, words, warm):
     np.testing.assert_array_equal(xdev.to_numpy(x), before)
 
 
-@xdev.vectorize
-def less(x, y):
-    return x < y
-
-
 TOO_LARGE = {
     "add: y is 300, which uint8": lambda u: add(u, 300),
     "add: x is 300, which uint8": lambda u: add(300, u),
@@ -117,7 +111,6 @@ def test_an_int_that_does_not_fit_is_named_with_a_way_out(device, words):
 
 def test_the_way_out_of_an_int_that_does_not_fit(device):
     u = xdev.asarray(np.arange(6, dtype="u1"), device=device)
-
     for made in add(xdev.astype(u, "int64"), 300), add(u, 300, dtype="int64"):
         assert xdev.to_numpy(made).tolist() == [*range(300, 306)]
 
@@ -164,31 +157,26 @@ def test_elements_that_none_writes_are_told_as_numpy_tells_them(device, case, re
 
 
 def test_elements_that_none_writes_of_several_outputs_and_outer(device):
-    x = xdev.asarray(np.arange(6.0), device=device)
-    mask = xdev.asarray(MASK, device=device)
-
-    with pytest.warns(UserWarning, match="'where' used without 'out'"):
-        both(x, where=mask)
-    with pytest.warns(UserWarning, match="'where' used without 'out'"):
-        add.outer(x, x, where=mask)
-    first, second = both(x, where=mask, out=None)
-    assert first.shape == second.shape == add.outer(x, 1, where=mask, out=None).shape
-
-
-def test_outputs_by_place_are_none_or_written_and_refused_calls_say_no_more(device):
     x, out, mask = (
         xdev.asarray(v, device=device) for v in (MASK * 1.0, MASK * 7.0, MASK)
     )
-
+    for call in (
+        lambda: both(x, where=mask),
+        lambda: add.outer(x, x, where=mask),
+        lambda: add(x, x, None, where=mask),
+    ):
+        with pytest.warns(UserWarning, match="'where' used without 'out'"):
+            call()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        first, second = both(x, where=mask, out=None)
+        third = add.outer(x, 1, where=mask, out=None)
         assert add(x, x, out, where=mask) is out
         assert both(x, None, out, where=mask)[1] is out
         for wrong in add, add.outer:
             with pytest.raises(TypeError, match="U3"):
                 wrong(x, x, where=mask, dtype="U3")
-    with pytest.warns(UserWarning, match="'where' used without 'out'"):
-        add(x, x, None, where=mask)
+    assert first.shape == second.shape == third.shape
 
 
 DTYPES = {
@@ -323,28 +311,19 @@ def test_floating_point_errors_are_numpys(dtype, n):
 def test_a_list_beside_an_array_on_a_device_is_told_the_call_that_works(values):
     there = xdev.asarray([1.0, 2.0], device="fake:1")
 
-    @xdev.vectorize
-    def total(a, b):
-        return a + b
-
-    @xdev.guvectorize("(n),(n)->()")
-    def dot(a, b, out):
-        out[0] = a[0] * b[0]
-
     @xdev.kernel
-    def copy(i, a, b):
-        b[i] = a[i]
+    def copy(i, x, y):
+        y[i] = x[i]
 
     for call, args in (
-        (total, (values, there)),
-        (total, (there, values)),
+        (add, (values, there)),
+        (add, (there, values)),
         (dot, (values, there)),
         (copy[2], (values, there)),
     ):
         with pytest.raises(TypeError, match="beside an array on fake:1") as caught:
             call(*args)
         advice = str(caught.value).rpartition("pass ")[2]
-        names = {"xdev": xdev, "a": values, "b": values}
-        made = eval(advice, names)  # noqa: S307 - our advice
+        made = eval(advice, {"xdev": xdev, "x": values, "y": values})  # noqa: S307 - ours
         assert xdev.device_of(made) == "fake:1"
         call(*(made if x is values else x for x in args))

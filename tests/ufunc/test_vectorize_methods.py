@@ -1,8 +1,10 @@
 """reduce, accumulate, reduceat, outer, at: dtypes x layouts as NumPy's, any device."""
 
+from itertools import product
+
 import numpy as np
 import pytest
-from running import add
+from running import add, same, there as on
 
 import xdev
 
@@ -18,9 +20,7 @@ LAYOUTS = {
 }
 
 
-@xdev.vectorize
-def flipped(x):
-    return -x
+flipped = xdev.vectorize(lambda x: -x)
 
 
 def values(dtype, shape=(8, 9), seed=0):
@@ -31,43 +31,28 @@ def values(dtype, shape=(8, 9), seed=0):
     )
 
 
-def on(device, x):
-    return xdev.asarray(x, device=device)
-
-
-def same(result, expected):
-    result, expected = np.asarray(xdev.to_numpy(result)), np.asarray(expected)
-    assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_array_equal(result, expected)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reduce(device, dtype):
-    for view in LAYOUTS.values():
-        x, there = view(values(dtype)), view(on(device, values(dtype)))
-
-        for axis in (0, 1, -1, None, (0, 1)):
-            same(add.reduce(there, axis), np.add.reduce(x, axis, dtype=dtype))
+    x = values(dtype)
+    (there,) = on(device, x)
+    for view, axis in product(LAYOUTS.values(), (0, 1, -1, None, (0, 1))):
+        same(add.reduce(view(there), axis), np.add.reduce(view(x), axis, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", ["b", "L", "e", "f", "d", "D"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_accumulate(device, dtype, layout):
-    view = LAYOUTS[layout]
-    x, there = view(values(dtype)), view(on(device, values(dtype)))
-
+    x, (there,) = LAYOUTS[layout](values(dtype)), on(device, values(dtype))
     for axis in (0, 1, -2):
-        same(add.accumulate(there, axis), np.add.accumulate(x, axis, dtype=dtype))
+        found = add.accumulate(LAYOUTS[layout](there), axis)
+        same(found, np.add.accumulate(x, axis, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", ["b", "f", "D"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("indices", [[0], [0, 3, 1], [2, 2, 5], [7, 0]])
 def test_reduceat(device, dtype, axis, indices):
-    result = add.reduceat(
-        on(device, values(dtype)), on(device, np.asarray(indices)), axis
-    )
-
+    result = add.reduceat(*on(device, values(dtype), np.asarray(indices)), axis)
     same(result, np.add.reduceat(values(dtype), indices, axis, dtype=dtype))
 
 
@@ -75,63 +60,50 @@ def test_reduceat(device, dtype, axis, indices):
 @pytest.mark.parametrize("other", ["L", "F"])
 def test_outer_of_any_dtypes(device, one, other):
     x, y = values(one, (3, 4)), values(other, (5,), 1)
-
-    same(add.outer(on(device, x), on(device, y)), np.add.outer(x, y))
+    same(add.outer(*on(device, x, y)), np.add.outer(x, y))
 
 
 @pytest.mark.parametrize("dtype", ["i", "l", "f", "d"])
 def test_at_counts_repeated_indices(device, dtype):
-    x, there = values(dtype, (6,)), on(device, values(dtype, (6,)))
-    where = np.asarray([0, 0, 5, 0, 2])
+    x, where = values(dtype, (6,)), np.asarray([0, 0, 5, 0, 2])
+    there, places, more = on(device, x, where, values(dtype, (5,), 1))
 
-    add.at(there, on(device, where), on(device, values(dtype, (5,), 1)))
+    add.at(there, places, more)
 
     np.add.at(x, where, values(dtype, (5,), 1))
     same(there, x)
 
 
 def test_at_of_one_argument_and_of_a_number(device):
-    there = on(device, np.arange(5.0))
+    there, one, other = on(device, np.arange(5.0), np.asarray([1, 3]), np.asarray([0]))
 
-    flipped.at(there, on(device, np.asarray([1, 3])))
-    add.at(there, on(device, np.asarray([0])), 2)
+    flipped.at(there, one)
+    add.at(there, other, 2)
 
     same(there, np.asarray([2.0, -1, 2, -3, 4]))
 
 
-def test_reduce_into_out_with_dims_and_initial(device):
-    x, out = on(device, values("f")), on(device, np.zeros((8, 1), "f"))
-
-    result = add.reduce(x, 1, out=out, keepdims=True, initial=10)
-
-    assert result is out
-    same(out, 10 + values("f").sum(axis=1, keepdims=True, dtype="f"))
-
-
 def test_methods_take_numpys_order_by_place(device):
-    x, out = values("f"), on(device, np.zeros((8, 1), "d"))
-    there, mask = on(device, x), on(device, x > 0)
+    x = values("f")
+    there, mask, out = on(device, x, x > 0, np.zeros((8, 1), "d"))
 
     assert add.reduce(there, 1, "d", out, True, 10, mask) is out
     same(out, np.add.reduce(x, 1, "d", None, True, 10, x > 0))
+    assert add.reduce(there, 1, out=out, keepdims=True, initial=10) is out
+    same(out, 10 + x.sum(axis=1, keepdims=True, dtype="d"))
     same(add.accumulate(there, 1, "d"), np.add.accumulate(x, 1, "d"))
     same(add.reduceat(there, [0, 2], 1, "d"), np.add.reduceat(x, [0, 2], 1, "d"))
+    same(add.reduce(*on(device, values("b")), dtype="d"), values("b").sum(0, dtype="d"))
 
 
-def test_reduce_in_another_dtype(device):
-    same(add.reduce(on(device, values("b")), dtype="d"), values("b").sum(0, dtype="d"))
-
-
-@pytest.mark.parametrize("axis", [2, -3])
-def test_an_axis_that_is_not_there(device, axis):
-    with pytest.raises(ValueError, match="axis"):
-        add.reduce(on(device, values("d")), axis)
-
-
-@pytest.mark.parametrize("method", ["reduce", "accumulate"])
-def test_methods_are_of_functions_of_two(device, method):
-    with pytest.raises(ValueError, match="needs a function of two arguments"):
-        getattr(flipped, method)(on(device, values("d")))
+def test_an_axis_that_is_not_there_and_functions_of_one_are_refused(device):
+    (x,) = on(device, values("d"))
+    for axis in (2, -3):
+        with pytest.raises(ValueError, match="axis"):
+            add.reduce(x, axis)
+    for method in (flipped.reduce, flipped.accumulate):
+        with pytest.raises(ValueError, match="needs a function of two arguments"):
+            method(x)
 
 
 OUTS = ["?", "h", "L", "e", "f", "d", "D"]
@@ -146,20 +118,18 @@ def test_folds_compute_in_the_dtype_that_out_and_array_have_in_common(
     device, char, out, dtype
 ):
     x = np.full((3, 200), 3, char)  # sums of uint8 would wrap
-    there = on(device, x)
-
     for method, shape, inputs in (
         ("reduce", (3,), ()),
         ("accumulate", (3, 200), ()),
-        ("reduceat", (3, 2), ([0, 50],)),
+        ("reduceat", (3, 2), (np.array([0, 50]),)),
     ):
-        expected, got = np.zeros(shape, out), on(device, np.zeros(shape, out))
-        places = tuple(on(device, np.asarray(i)) for i in inputs)
+        expected = np.zeros(shape, out)
+        there, got, *places = on(device, x, expected, *inputs)
+        got = xdev.asarray(got, copy=True)
         keywords = {"axis": 1, "dtype": dtype}
         getattr(np.add, method)(x, *inputs, **keywords, out=expected)
-        result = getattr(add, method)(there, *places, **keywords, out=got)
 
-        assert result is got
+        assert getattr(add, method)(there, *places, **keywords, out=got) is got
         same(got, expected)
 
 
