@@ -328,8 +328,7 @@ def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
     DeviceMismatchError, TypeError
         The arrays are of two libraries or devices; or there are only numbers.
     """
-    library, like = _leader(name, arguments)
-    values = [library.operand(value, like) for value in arguments.values()]
+    library, like, values, _ = placed(name, None, arguments, {})
     function = library.bound(name, like)
     if library is NUMPY and like.size >= MANY:
         plain = all(type(x) is ndarray or type(x) in PYTHON_SCALARS for x in values)
@@ -427,11 +426,7 @@ def may_join(library: Library, collection: Any, x: Any) -> bool:
 
 # Filled at the first array on a device. Two threads may do the same work: no harm.
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
-#: Of words that always mean the same one; a child must be refused what CUDA was to its
-#: parent.
-_by_word: dict[str, Place] = {"cpu": HOST}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_by_word.clear)
+_by_word: dict[str, Place] = {"cpu": HOST}  # of words that always mean the same one
 
 
 def place(
@@ -554,6 +549,7 @@ def _module(name: str) -> Any:
 
 def _after_fork_in_child() -> None:
     # So that CUDA in a child meets the device's own refusal, not a crash.
+    _by_word.clear()
     for kind in [kind for kind in _places if kind.startswith("cuda")]:
         del _places[kind]
 

@@ -307,7 +307,7 @@ def _label(function: Any, args: Any, options: Any, path: tuple[int, ...]) -> str
     return labels[path[0]] + "".join(f"[{index}]" for index in path[1:])
 
 
-def function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def dispatching(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy's that serves the arrays of every library."""
 
     @functools.wraps(function)
@@ -339,8 +339,8 @@ class ufunc:  # noqa: N801 - NumPy's name of it
         self.__name__ = self.__qualname__ = function.__name__
         self.__doc__ = function.__doc__
         for method in ("reduce", "accumulate", "reduceat", "outer", "at"):
-            bound = getattr(function, method)
-            setattr(self, method, _method(f"{self.__name__}.{method}", bound))
+            name = f"{self.__name__}.{method}"
+            setattr(self, method, dispatching(name, getattr(function, method)))
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Compute, where the arrays are."""
@@ -360,15 +360,6 @@ class ufunc:  # noqa: N801 - NumPy's name of it
 
 
 ufunc.__module__ = "xdev.numpy.names"
-
-
-def _method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    def dispatched(*args: Any, **options: Any) -> Any:
-        return call(name, method, args, options)
-
-    dispatched.__name__ = dispatched.__qualname__ = name
-    dispatched.__doc__ = method.__doc__
-    return dispatched
 
 
 class AnyArray(type):

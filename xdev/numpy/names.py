@@ -24,7 +24,7 @@ from xdev.numpy.dispatch import (
     AnyArray,
     arrays_in,
     call,
-    function,
+    dispatching,
     is_array,
     leader,
     settled,
@@ -341,7 +341,7 @@ def dispatched(room: str, name: str) -> Any:
         return _ufunc(found)
     if isinstance(found, type | ModuleType) or not callable(found):
         return found
-    make = placed if f"{room}{name}" in PLACED else function
+    make = placed if f"{room}{name}" in PLACED else dispatching
     return make(f"{room}{name}", found)
 
 
