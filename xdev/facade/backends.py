@@ -171,13 +171,9 @@ def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, np.dtype):
         return dtype
     try:
-        known = NAMED.get(dtype)
-        if known is not None:
-            return known
-        if is_numpys(dtype):
-            numpys: np.dtype[Any] = np.dtype(dtype)
-            return numpys
-        return np.dtype(_name(dtype))
+        if (named := NAMED.get(dtype)) is not None:
+            return named
+        return np.dtype(dtype if is_numpys(dtype) else _name(dtype))
     except TypeError as error:
         raise unknown(dtype, "NumPy") from error
 
@@ -219,8 +215,8 @@ def library_of_dtype(dtype: Any) -> ModuleType | None:
 
 def unknown(dtype: Any, library: str) -> TypeError:
     """Return the error for a data type that a library does not have."""
-    known = ", ".join(f"xdev.{name}" for name in NAMES)
-    text = f"{dtype!r} is not a data type of {library}: use one of {known}"
+    names = ", ".join(f"xdev.{name}" for name in NAMES)
+    text = f"{dtype!r} is not a data type of {library}: use one of {names}"
     if type(dtype) is int:
         text += "; the extents of a shape go in one tuple, as in xdev.zeros((2, 3))"
     return TypeError(text)
@@ -242,8 +238,8 @@ class Functions(dict[str, Any]):
     ----------
     find : callable
         Gives the function of a name.
-    known : mapping, optional
-        Those that are found already.
+    functions : mapping, optional
+        Those that are there from the start.
     """
 
     __slots__ = ("_find",)
@@ -251,9 +247,9 @@ class Functions(dict[str, Any]):
     def __init__(
         self,
         find: Callable[[str], Callable[..., Any]],
-        known: Mapping[str, Callable[..., Any]] = {},
+        functions: Mapping[str, Callable[..., Any]] = {},
     ) -> None:
-        super().__init__(known)
+        super().__init__(functions)
         self._find = find
 
     def __missing__(self, name: str) -> Any:
@@ -296,8 +292,7 @@ class Library:
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
         """Return a function (``"sort"``, ``"linalg.svd"``) for where ``like`` is."""
-        found: Callable[..., Any] = self.functions[name]
-        return found
+        return self.functions[name]
 
     def keep(self, name: str, function: Callable[..., Any]) -> None:
         """Have a function under a name from now on."""
@@ -442,10 +437,10 @@ class Place:
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
         """Return the frequencies of a Fourier transform [1/s]."""
-        made = self.arange(0, n, 1, FLOAT64)
-        negative = made[(n + 1) // 2 :]
+        counts = self.arange(0, n, 1, FLOAT64)
+        negative = counts[(n + 1) // 2 :]
         negative -= n
-        return self._scaled(made, n, d, dtype)
+        return self._scaled(counts, n, d, dtype)
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
         """Return those of a real one."""
@@ -489,10 +484,10 @@ def dtype_of_number(value: Any) -> Any:
     """
     if type(value) is float:
         return FLOAT64
-    found = getattr(value, "dtype", None) or np.asarray(value).dtype
-    if getattr(found, "hasobject", False):
+    dtype = getattr(value, "dtype", None) or np.asarray(value).dtype
+    if getattr(dtype, "hasobject", False):
         raise OverflowError(
             f"xdev.full: fill_value is an integer of {value.bit_length()} bits, which "
             f"no integer data type holds: give dtype=xdev.float64"
         )
-    return found
+    return dtype

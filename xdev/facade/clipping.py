@@ -124,8 +124,8 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
         free = -math.inf if inwards == "ceil" else math.inf
         bound = xp.where(xp.isnan(bound), free, bound.astype(np.float64))
         return _whole(xp, getattr(xp, inwards)(bound), dtype)
-    given = _ends(bound.dtype)
-    low, high = max(least, given[0]), min(most, given[1])
+    first, last = _ends(bound.dtype)
+    low, high = max(least, first), min(most, last)
     inside = xp.where(bound < low, low, xp.where(bound > high, high, bound))
     return inside.astype(dtype)
 

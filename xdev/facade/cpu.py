@@ -48,9 +48,7 @@ SMALL = POOLED_FROM // 16
 def from_memory(name: str) -> Callable[..., Any]:
     """Return a function of the pool's arrays."""
     # At the first array, not at import: `import xdev` loads NumPy only.
-    found: Callable[..., Any]
-    found = getattr(importlib.import_module("xdev.memory.arrays"), name)
-    return found
+    return getattr(importlib.import_module("xdev.memory.arrays"), name)
 
 
 def is_small(shape: Any, dtype: Any) -> bool:
@@ -86,8 +84,8 @@ def bare(name: str) -> Callable[..., Any]:
 
     For arguments that are known to be plain NumPy arrays; the search takes 0.1 us.
     """
-    found: Callable[..., Any] = operator.attrgetter(name)(np)
-    return getattr(found, "__wrapped__", found)
+    function = operator.attrgetter(name)(np)
+    return getattr(function, "__wrapped__", function)
 
 
 BACKWARDS = slice(None, None, -1)
@@ -149,16 +147,18 @@ def _complex(name: str, mend: Callable[[Any], Any]) -> Callable[..., Any]:
     ufunc: np.ufunc = getattr(np, name)
 
     def function(x: Any, out: Any = None, **keywords: Any) -> Any:
-        taken = x.dtype
+        computed = x.dtype
         if keywords:
             dtype, signature = keywords.get("dtype"), keywords.get("signature")
             if dtype is not None and signature is not None:
                 return ufunc(x, out=out, **keywords)  # which NumPy refuses
             loop = (None, dtype) if signature is None else signature
             rule = keywords.get("casting", "same_kind")
-            taken, _ = ufunc.resolve_dtypes((taken, None), signature=loop, casting=rule)
-        if taken.kind == "c" and type(x) in _PLAIN:
-            return _into(mend(x.astype(taken)), out, **keywords)
+            computed, _ = ufunc.resolve_dtypes(
+                (computed, None), signature=loop, casting=rule
+            )
+        if computed.kind == "c" and type(x) in _PLAIN:
+            return _into(mend(x.astype(computed)), out, **keywords)
         return ufunc(x, out=out, **keywords)
 
     return function
@@ -186,8 +186,8 @@ def _tanh(x: Any) -> Any:
 
 
 def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    found: Any = _numpys_count(x, axis, keepdims=keepdims)
-    return np.intp(found) if type(found) is int else found
+    count: Any = _numpys_count(x, axis, keepdims=keepdims)
+    return np.intp(count) if type(count) is int else count
 
 
 def _eig(x: Any) -> Any:
@@ -514,19 +514,19 @@ class HostPlace(Place):
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if dtype is None:
-            made = _arange(start, stop, step)
-            if made.dtype is OBJECT:
+            array = _arange(start, stop, step)
+            if array.dtype is OBJECT:
                 raise _of_no_dtype(start, stop, step)
         else:
-            made = _arange(start, stop, step, to_numpy_dtype(dtype))
-        return made if made.nbytes < POOLED_FROM else pooled(made)
+            array = _arange(start, stop, step, to_numpy_dtype(dtype))
+        return array if array.nbytes < POOLED_FROM else pooled(array)
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
     ) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        made = _linspace(start, stop, num, endpoint, False, kind)
-        return made if made.nbytes < POOLED_FROM else pooled(made)
+        array = _linspace(start, stop, num, endpoint, False, kind)
+        return array if array.nbytes < POOLED_FROM else pooled(array)
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
@@ -538,25 +538,25 @@ class HostPlace(Place):
             np.copyto(out, obj, casting="unsafe")
             return out
         try:
-            made = np.array(obj, dtype=kind, copy=copy)
+            array = np.array(obj, dtype=kind, copy=copy)
         except (TypeError, ValueError) as error:
             refusal = no_values(obj) or held_elsewhere(first_in(obj, _is_of_another))
             if refusal is None:
                 raise
             raise refusal from error
-        if made.dtype in FREED:
-            raise use_after_free(made, "xdev.asarray: what makes an array")
-        if made.dtype.hasobject and kind is None:
+        if array.dtype in FREED:
+            raise use_after_free(array, "xdev.asarray: what makes an array")
+        if array.dtype.hasobject and kind is None:
             message = (
                 f"xdev.asarray: a {type(obj).__name__} has no data type of the "
                 f"standard: give numbers that fit one, or dtype="
             )
             raise no_values(obj) or TypeError(message)
-        return pooled(made) if made.base is None else made
+        return pooled(array) if array.base is None else array
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
-        made = np.from_dlpack(x, copy=copy)
-        return pooled(made) if copy else made
+        array = np.from_dlpack(x, copy=copy)
+        return pooled(array) if copy else array
 
 
 HOST = HostPlace()
@@ -575,16 +575,16 @@ def _is_of_another(x: Any) -> bool:
     return hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray | np.generic)
 
 
-def _of_no_dtype(*given: Any) -> Exception:
+def _of_no_dtype(*numbers: Any) -> Exception:
     """Return the error for a range of numbers that are none of NumPy's."""
     way = "give dtype=xdev.float64"
-    odd = [x for x in given if not isinstance(x, int | float | np.generic | None)]
+    odd = [x for x in numbers if not isinstance(x, int | float | np.generic | None)]
     if odd:
         return TypeError(
             f"xdev.arange: no data type of the standard holds a "
             f"{type_name(odd[0])}: {way}"
         )
-    bits = max(int(x).bit_length() for x in given if isinstance(x, int))
+    bits = max(int(x).bit_length() for x in numbers if isinstance(x, int))
     return OverflowError(
         f"xdev.arange: an integer has {bits} bits, which no integer data type holds: "
         f"{way}"

@@ -109,8 +109,8 @@ def _exported(obj: Any) -> Any:
     if not hasattr(obj, "__dlpack__"):
         return None
     # NumPy takes what DLPack lent before its version 1 for read-only.
-    told = hasattr(obj, "__array_interface__")
-    return np.asarray(obj) if told else from_dlpack(obj)
+    lends = hasattr(obj, "__array_interface__")
+    return np.asarray(obj) if lends else from_dlpack(obj)
 
 
 def _refuse_collections(nested: Any) -> None:
@@ -197,8 +197,7 @@ def _is_array(obj: Any) -> bool:
         return True
     if type(obj) in direct:
         return True
-    found: bool = importlib.import_module("array_api_compat").is_array_api_obj(obj)
-    return found
+    return importlib.import_module("array_api_compat").is_array_api_obj(obj)
 
 
 def _moved(x: Any, device: object, name: str, copy: bool | None) -> Any:
@@ -304,16 +303,16 @@ def number_of_host(name: str, label: str, x: Any) -> Any:
 
 def whole_numbers(name: str, **arguments: Any) -> list[int]:
     """Return whole numbers of the host as Python's."""
-    found = []
+    integers = []
     for label, x in arguments.items():
         try:
-            found.append(operator.index(x))
+            integers.append(operator.index(x))
         except TypeError as error:
             scalar = getattr(x, "shape", None) == ()
             way = f" of the host, int({label})" if scalar else ""
             message = f"xdev.{name}: {label} is {shown(x)}: give a whole number{way}"
             raise TypeError(message) from error
-    return found
+    return integers
 
 
 def eye(

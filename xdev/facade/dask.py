@@ -121,8 +121,8 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
     if "k" in outputs and "k" not in inputs:
         fixed["output_sizes"] = {"k": min(x.shape[-2:])}
     run = functools.partial(_on_blocks, name, rest, options)
-    made = over_cores(run, layout, arrays, **fixed)
-    return _optional.dask_array().moveaxis(made, -1, axis) if vectors else made
+    result = over_cores(run, layout, arrays, **fixed)
+    return _optional.dask_array().moveaxis(result, -1, axis) if vectors else result
 
 
 def _first_line(error: Exception) -> str:
@@ -377,8 +377,8 @@ class CollectionPlace(Place):
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         if not hasattr(obj, "dask"):
             return self.cut(facade.asarray(obj, dtype, device=self._device, copy=copy))
-        made = obj if dtype is None else obj.astype(to_numpy_dtype(dtype))
-        return made.copy() if copy else made
+        cast = obj if dtype is None else obj.astype(to_numpy_dtype(dtype))
+        return cast.copy() if copy else cast
 
     def cut(self, x: Any) -> Any:
         """Return an array, or a collection cut otherwise, as a collection."""
@@ -407,24 +407,26 @@ def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     ValueError
         There is no such cut.
     """
-    made, reason = None, ""
+    lengths, reason = None, ""
     try:
         if isinstance(chunks, dict):
             axes = normalize_axis_tuple(tuple(chunks), len(shape))
             chunks = dict(zip(axes, chunks.values(), strict=True))
-        made = _optional.dask_array().core.normalize_chunks(chunks, shape, dtype=dtype)
+        lengths = _optional.dask_array().core.normalize_chunks(
+            chunks, shape, dtype=dtype
+        )
     except ZeroDivisionError:
         reason = " (0 is no length)"
     except (TypeError, ValueError) as error:
         reason = f" ({error})"
-    least = min(map(min, made or ()), default=0)
-    if made is None or tuple(map(sum, made)) != shape or least < 0:
+    least = min(map(min, lengths or ()), default=0)
+    if lengths is None or tuple(map(sum, lengths)) != shape or least < 0:
         raise ValueError(
             f"chunks={chunks!r} does not cut an array of shape {shape}{reason}: give a "
             f"length, chunks=1000, one for each axis, in which -1 is all of it, "
             f"chunks=(1000, -1), or chunks='auto'"
         )
-    return made
+    return lengths
 
 
 def _unknown(x: Any) -> bool:
@@ -467,12 +469,12 @@ def _range(device: str, dtype: Any, start: Any, step: Any, window: Window) -> An
     """Return a part of a range, to the same bits as a whole one of NumPy's."""
     (part,) = window
     first, second = (np.asarray(x).astype(dtype)[()] for x in (start, start + step))
-    made = _counts(device, dtype, part)
-    made *= second - first
-    made += first
+    numbers = _counts(device, dtype, part)
+    numbers *= second - first
+    numbers += first
     if part.start <= 1 < part.stop:
-        made[1 - part.start] = second
-    return made
+        numbers[1 - part.start] = second
+    return numbers
 
 
 def _spaced(
@@ -488,18 +490,18 @@ def _spaced(
     (part,) = window
     between = num - endpoint
     distance = np.subtract(stop, start, dtype=np.result_type(start, stop, 1.0))
-    made = _counts(device, distance.dtype, part)
+    numbers = _counts(device, distance.dtype, part)
     if between > 0 and distance / between:
-        made *= distance / between
+        numbers *= distance / between
     else:
-        made *= distance
-        made /= max(between, 1)
-    made += start
+        numbers *= distance
+        numbers /= max(between, 1)
+    numbers += start
     if endpoint and num > 1 and part.start < num == part.stop:
-        made[-1] = stop
+        numbers[-1] = stop
     if np.dtype(dtype).kind not in FLOATS:
-        made = facade.floor(made)
-    return facade.astype(made, dtype, copy=False)
+        numbers = facade.floor(numbers)
+    return facade.astype(numbers, dtype, copy=False)
 
 
 def _counts(device: str, dtype: Any, part: slice) -> Any:

@@ -12,7 +12,7 @@ from xdev._freed import is_freed, use_after_free
 from xdev.facade import dispatch
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import MENDED, NUMPY
-from xdev.facade.dispatch import known
+from xdev.facade.dispatch import libraries
 from xdev.ufunc.complaints import misfit, wrong_dtype
 from xdev.ufunc.ufuncs import call, kinds_of, of_a_call, warn_unwritten
 
@@ -162,18 +162,18 @@ class Elementwise:
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a call's inputs; none has a default."""
         if len(args) < self.nin:
-            raise TypeError(self._count(len(args)))
+            raise TypeError(self._takes(len(args)))
         return args
 
-    def many(self, given: int, nout: int) -> str:  # noqa: ARG002
+    def many(self, count: int, nout: int) -> str:  # noqa: ARG002
         """Return the text for a call with too many arguments."""
-        return self._count(given)
+        return self._takes(count)
 
-    def _count(self, given: int) -> str:
+    def _takes(self, count: int) -> str:
         inputs = " and ".join(self.labels)
         return (
             f"{self.name} takes {inputs}, then out, and the rest by keyword: it "
-            f"got {given} positional argument{'s' * (given != 1)}"
+            f"got {count} positional argument{'s' * (count != 1)}"
         )
 
     def call(
@@ -235,7 +235,7 @@ class Elementwise:
         if self.key in _COMPARISONS:
             values = _comparable(values)
         try:
-            made = self._computed(ufunc, library, like, values, out, keywords)
+            result = self._computed(ufunc, library, like, values, out, keywords)
         except TypeError:
             self.refuse(args)
             raise
@@ -243,7 +243,7 @@ class Elementwise:
             self._learn(ufunc, args, out)
         if outs is None and masks:
             warn_unwritten(keywords)
-        return made
+        return result
 
     def _computed(
         self,
@@ -368,17 +368,17 @@ class Elementwise:
 
     def giving(self, inputs: Dtypes, signature: Signature) -> Specialisation:
         """Return the typing that a call asks for."""
-        made = self._typings.get((inputs, signature))
-        if made is None:
+        typing = self._typings.get((inputs, signature))
+        if typing is None:
             from xdev.ufunc import expressions
 
             loop = self.numpy
             if self.key == "round" and inputs[0].kind in "iu":
                 loop = np.positive
             assert loop is not None  # noqa: S101 - the others are not asked
-            made = expressions.typed(self.key, loop, inputs, signature)
-            made = self._typings.setdefault((inputs, signature), made)
-        return made
+            typing = expressions.typed(self.key, loop, inputs, signature)
+            typing = self._typings.setdefault((inputs, signature), typing)
+        return typing
 
     def folding(
         self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
@@ -391,10 +391,10 @@ class Elementwise:
             dtype = array if out is None else np.result_type(out, array)
         if self.key.startswith("logical_"):
             dtype = np.bool_
-        made = self.specialise((np.dtype(dtype),) * 2)
-        if set(made.inputs) != set(made.outputs):
-            made = self.specialise((made.outputs[0],) * 2)
-        return made
+        typing = self.specialise((np.dtype(dtype),) * 2)
+        if set(typing.inputs) != set(typing.outputs):
+            typing = self.specialise((typing.outputs[0],) * 2)
+        return typing
 
 
 @final
@@ -473,7 +473,7 @@ def _by_keyword(function: Any) -> Callable[..., Any]:
 def _overrides(x: Any) -> bool:
     """Say whether an object has an ``__array_ufunc__``, but no library of its own."""
     own = getattr(type(x), "__array_ufunc__", None)
-    if own is None or own is np.ndarray.__array_ufunc__ or type(x) in known:
+    if own is None or own is np.ndarray.__array_ufunc__ or type(x) in libraries:
         return False
     return not hasattr(type(x), "__array_namespace__") and not isinstance(x, np.generic)
 

@@ -47,7 +47,7 @@ BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 
 #: The library of each type of arrays seen so far but NumPy's, and of its scalars.
 # Filled at the first array of a type. Two threads may do the same work; the last wins.
-known: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
+libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 
 
 def _looking(name: str) -> Callable[..., Any]:
@@ -98,14 +98,14 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
     kind = type(x)
     if kind is np.ndarray:
         return _numpys(x, name, label)
-    found = known.get(kind)
-    if found is None:
+    library = libraries.get(kind)
+    if library is None:
         if isinstance(x, np.ndarray):  # of a derived class
             return _numpys(x, name, label)
-        found = known[kind] = _discover(x, name, label)
-        if not found.several and found.numpy_dtypes:
-            direct[kind] = found.functions
-    return found
+        library = libraries[kind] = _discover(x, name, label)
+        if not library.several and library.numpy_dtypes:
+            direct[kind] = library.functions
+    return library
 
 
 def _numpys(x: Any, name: str, label: str) -> Library:
@@ -182,7 +182,7 @@ def of_others(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:
     if not arrays:
         return None
     like = arrays[0]
-    library = known.get(type(like))
+    library = libraries.get(type(like))
     if library is None or library.device_type is not None:
         return None
     for x in arrays[1:]:
@@ -461,8 +461,7 @@ def place(
                 f"and CuPy's arrays, and the device is {where}: give device='cpu', or "
                 f"set XDEV_DEVICE=cpu"
             )
-        made: Place = _module("dask").CollectionPlace(where, chunks)
-        return made
+        return _module("dask").CollectionPlace(where, chunks)
     if device is None:
         device = in_context() or (from_environment and from_environment[0])
         device = device or default_device()
@@ -528,18 +527,15 @@ def moved(x: Any, target: Device) -> Any:
 
 
 def _make(device: Device) -> Place:
-    made: Place
     if device.library is not None:
-        made = _module("other").foreign(device)
-    elif device.type == "cuda":
-        made = _module("cuda").CudaPlace(device.index)
-    elif device.type == "fake":
-        made = _module("fake").FakePlace(device.index)
-    else:
-        owner = backend(device.type)
-        library = library_named(importlib.import_module(owner.libraries[0]))
-        made = _module("other").OtherPlace(library, owner.native(device.index))
-    return made
+        return _module("other").foreign(device)
+    if device.type == "cuda":
+        return _module("cuda").CudaPlace(device.index)
+    if device.type == "fake":
+        return _module("fake").FakePlace(device.index)
+    owner = backend(device.type)
+    library = library_named(importlib.import_module(owner.libraries[0]))
+    return _module("other").OtherPlace(library, owner.native(device.index))
 
 
 def _module(name: str) -> Any:

@@ -155,22 +155,22 @@ trunc: Whole number nearest to 0 of the two around.
 """
 
 
-def _made() -> dict[str, Ufunc]:
+def _ufuncs() -> dict[str, Ufunc]:
     """Return the ufuncs of the table."""
     lines = iter(_TABLE.splitlines())
-    made = {}
+    ufuncs = {}
     for head, example in zip(lines, lines, strict=True):
         name, _, summary = head.partition(": ")
-        given, _, shown = example.strip().partition(" -> ")
-        function = Elementwise(name, summary, given, shown)
+        arguments, _, shown = example.strip().partition(" -> ")
+        function = Elementwise(name, summary, arguments, shown)
         identity = getattr(function.numpy, "identity", None)
         if name in ("maximum", "minimum"):
             identity = "reorderable"
-        made[name] = Ufunc(function, identity=identity)
-    return made
+        ufuncs[name] = Ufunc(function, identity=identity)
+    return ufuncs
 
 
-_UFUNCS = _made()
+_UFUNCS = _ufuncs()
 #: The docstrings' examples, where doctest finds them.
 __test__ = {name: ufunc.__doc__ for name, ufunc in _UFUNCS.items()}
 __all__ = [

@@ -84,9 +84,9 @@ class FakePlace(Place):
     def __init__(self, index: int) -> None:
         self.device = Device(f"fake:{index}")
         for name in set(MAKERS) - {"asarray", "from_dlpack"}:
-            setattr(self, name, partial(self._made, name, getattr(HOST, name)))
+            setattr(self, name, partial(self._make, name, getattr(HOST, name)))
 
-    def _made(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
+    def _make(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
         """Make an array, if the device has room for it; sizes are the host's."""
         if name in SHAPED:
             args = (as_shape(args[0]), *args[1:])
@@ -104,10 +104,10 @@ class FakePlace(Place):
         if first_in(obj, lambda x: isinstance(x, FakeArray)) is not None:
             make = partial(HOST.asarray, dtype=dtype, copy=copy)
             return run("xdev.asarray", make, obj, on=self.device)
-        made = FakeArray(HOST.asarray(obj, dtype, copy=True), self.device)
-        if made.ndim:  # one number goes with a launch
-            announce(CPU, self.device, made.nbytes)
-        return made
+        array = FakeArray(HOST.asarray(obj, dtype, copy=True), self.device)
+        if array.ndim:  # one number goes with a launch
+            announce(CPU, self.device, array.nbytes)
+        return array
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         if isinstance(x, FakeArray):

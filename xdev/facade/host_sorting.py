@@ -96,16 +96,16 @@ def _is_for_timsort(x: Any, axis: Any) -> bool:
     return all(p in (sorted(p), sorted(p, reverse=True)) for p in probes)
 
 
-def _restore(made: Any, given: Any) -> None:
+def _restore(ordered: Any, x: Any) -> None:
     """Put those bits back that the quick kind may change: of zeros and of NaN.
 
     Those that compare equal lie together in a sorted line, stably in their own order.
     """
-    zeros = made == 0
+    zeros = ordered == 0
     if zeros.any():
-        made[zeros] = given[given == 0]
-    if np.isnan(made[..., -1]).any():
-        made[np.isnan(made)] = given[np.isnan(given)]
+        ordered[zeros] = x[x == 0]
+    if np.isnan(ordered[..., -1]).any():
+        ordered[np.isnan(ordered)] = x[np.isnan(x)]
 
 
 def _order(x: Any, axis: int) -> Any:
@@ -188,8 +188,8 @@ def _sign_and_size(x: Any) -> Any:
 
 def _trailing_zeros(keys: Any) -> int:
     """Return how many of their lowest bits are 0 in all keys."""
-    found = int(np.bitwise_or.reduce(keys, axis=None))
-    return (found & -found).bit_length() - 1
+    bits = int(np.bitwise_or.reduce(keys, axis=None))
+    return (bits & -bits).bit_length() - 1
 
 
 def _untie(order: Any, alike: Any, x: Any, low: int, cut: int) -> None:
@@ -210,13 +210,13 @@ def _untie(order: Any, alike: Any, x: Any, low: int, cut: int) -> None:
     tied[..., 1:] = alike
     first = ~tied
     tied[..., :-1] |= alike
-    where, found = np.nonzero(tied), order[tied]
-    rest, *_ = _keys(x[(*where[:-1], found)], low)
+    where, indices = np.nonzero(tied), order[tied]
+    rest, *_ = _keys(x[(*where[:-1], indices)], low)
     rest &= UINT64.type((1 << cut) - 1)
     rest &= _sort_with_index(rest, 0)
     stretches = np.cumsum(first[tied], dtype=UINT64)[rest]
     stretches &= _sort_with_index(stretches, 0)
-    order[tied] = found[rest[stretches]]
+    order[tied] = indices[rest[stretches]]
 
 
 MANY = 2048  # elements from which the order found here pays for the places of values
@@ -236,16 +236,16 @@ def unique_all(x: Any) -> Any:
 def unique_counts(x: Any) -> Any:
     """Return what NumPy's function of this name does."""
     if x.dtype.char == HALF:
-        found = _sorted_all(x)
-        return _UniqueCounts(found.values, found.counts)
+        result = _sorted_all(x)
+        return _UniqueCounts(result.values, result.counts)
     return _UniqueCounts(*_unique(x, False, False, True, equal_nan=False))
 
 
 def unique_inverse(x: Any) -> Any:
     """Return what NumPy's function of this name does."""
     if x.dtype.char == HALF:
-        found = _sorted_all(x)
-        return _UniqueInverse(found.values, found.inverse_indices)
+        result = _sorted_all(x)
+        return _UniqueInverse(result.values, result.inverse_indices)
     return _UniqueInverse(*_unique(x, False, True, equal_nan=False))
 
 
@@ -273,6 +273,6 @@ def _sorted_all(x: Any) -> Any:
 
 def _changes(ordered: Any) -> Any:
     """Return where an element differs from the one before it."""
-    found = np.ones(ordered.shape, bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=found[1:])
-    return found
+    changes = np.ones(ordered.shape, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
+    return changes

@@ -63,10 +63,10 @@ class NamespaceInfo:
     def capabilities(self) -> dict[str, Any]:
         """Return what the default device's library can do, by the standard's names."""
         where = coming_default()
-        found: dict[str, Any] = _info(where).capabilities()
-        if where.library is None:
-            found.setdefault("max dimensions", MAX_DIMENSIONS)  # NumPy 2.3 lacks it
-        return found
+        capabilities: dict[str, Any] = _info(where).capabilities()
+        if where.library is None:  # NumPy 2.3 lacks it
+            capabilities.setdefault("max dimensions", MAX_DIMENSIONS)
+        return capabilities
 
     def default_device(self) -> Any:
         """Return the device that creation functions use when none is named.
@@ -92,8 +92,7 @@ class NamespaceInfo:
             There is no such device, or it cannot be used.
         """
         where = _usable(device)
-        found: dict[str, Any] = _info(where).default_dtypes(device=_place(where))
-        return found
+        return _info(where).default_dtypes(device=_place(where))
 
     def dtypes(
         self, *, device: object = None, kind: str | tuple[str, ...] | None = None
@@ -115,8 +114,7 @@ class NamespaceInfo:
             There is no such kind.
         """
         where = _usable(device)
-        found: dict[str, Any] = _info(where).dtypes(device=_place(where), kind=kind)
-        return found
+        return _info(where).dtypes(device=_place(where), kind=kind)
 
     def devices(self) -> tuple[Any, ...]:
         """Return the devices that can be used now.
@@ -142,8 +140,7 @@ def _usable(device: object) -> Device:
 def _info(device: Device) -> Any:
     """Return the inspection object of the library that serves a device."""
     if device.library is not None:
-        found: Any = namespace(device)
-        return found.__array_namespace_info__()
+        return namespace(device).__array_namespace_info__()
     if device.type in LIKE_NUMPY:
         return np.__array_namespace_info__()
     library: Any = importlib.import_module(backend(device.type).libraries[0])
@@ -527,10 +524,10 @@ def _limits(name: str, type: Any, limits_of: Callable[[Any], Any]) -> Any:
 
 @cache
 def _float_info(dtype: Any) -> FloatInfo:
-    found: Any = np.finfo(numpy_dtype_of(dtype))
+    finfo: Any = np.finfo(numpy_dtype_of(dtype))
     names = ("eps", "max", "min", "smallest_normal")
-    limits = {name: float(getattr(found, name)) for name in names}
-    return FloatInfo(bits=int(found.bits), dtype=found.dtype, **limits)
+    limits = {name: float(getattr(finfo, name)) for name in names}
+    return FloatInfo(bits=int(finfo.bits), dtype=finfo.dtype, **limits)
 
 
 @cache

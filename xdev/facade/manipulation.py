@@ -244,8 +244,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """
     if not arrays:
         return ()
-    found = of_each("broadcast_arrays", "arrays", arrays)(*arrays)
-    return tuple(found)
+    return tuple(of_each("broadcast_arrays", "arrays", arrays)(*arrays))
 
 
 def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -497,8 +496,8 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     """
     if not arrays:
         return ()
-    found = of_each("meshgrid", "arrays", arrays)(*arrays, indexing=indexing)
-    return tuple(found)
+    function = of_each("meshgrid", "arrays", arrays)
+    return tuple(function(*arrays, indexing=indexing))
 
 
 def tril(x: Array, /, k: int = 0) -> Array:

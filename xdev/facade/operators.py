@@ -42,7 +42,7 @@ UNARY = {
 }
 METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")
 NUMBERS = (bool, int, float, complex)
-REFUSALS = (TypeError, ValueError, OverflowError)  # CuPy then answers in its words
+ERRORS = (TypeError, ValueError, OverflowError)  # CuPy then answers in its words
 
 
 @final
@@ -59,15 +59,15 @@ class OperatorsBridge:
 
     def install(self) -> None:
         """Set them."""
-        for name, made in _made(self._array).items():
-            self._set[name] = made, vars(self._array).get(name)
-            setattr(self._array, name, made)
+        for name, method in _methods(self._array).items():
+            self._set[name] = method, vars(self._array).get(name)
+            setattr(self._array, name, method)
 
     def uninstall(self) -> None:
         """Put back what was there, unless somebody set another since."""
         while self._set:
-            name, (made, before) = self._set.popitem()
-            if vars(self._array).get(name) is not made:
+            name, (method, before) = self._set.popitem()
+            if vars(self._array).get(name) is not method:
                 continue
             if before is None:
                 delattr(self._array, name)
@@ -75,22 +75,22 @@ class OperatorsBridge:
                 setattr(self._array, name, before)
 
 
-def _made(array: type) -> dict[str, Callable[..., Any]]:
+def _methods(array: type) -> dict[str, Callable[..., Any]]:
     """Return what is set on CuPy's arrays, by name."""
-    made: dict[str, Callable[..., Any]] = {}
+    methods: dict[str, Callable[..., Any]] = {}
     for short, name in (BINARY | COMPARISONS).items():
-        made[f"__{short}__"] = _binary(array, f"__{short}__", name)
+        methods[f"__{short}__"] = _binary(array, f"__{short}__", name)
     for short, name in BINARY.items():
-        made[f"__r{short}__"] = _binary(array, f"__r{short}__", name, _reflected)
-        made[f"__i{short}__"] = _binary(array, f"__i{short}__", name, _in_place)
+        methods[f"__r{short}__"] = _binary(array, f"__r{short}__", name, _reflected)
+        methods[f"__i{short}__"] = _binary(array, f"__i{short}__", name, _in_place)
     for short, name in UNARY.items():
-        made[f"__{short}__"] = _unary(array, f"__{short}__", name)
+        methods[f"__{short}__"] = _unary(array, f"__{short}__", name)
     for name in METHODS:
-        made[name] = _method(array, name)
-    for name, function in made.items():  # where pickle finds them
+        methods[name] = _method(array, name)
+    for name, function in methods.items():  # where pickle finds them
         function.__module__ = array.__module__
         function.__qualname__ = f"{array.__qualname__}.{name}"
-    return made
+    return methods
 
 
 def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
@@ -115,13 +115,13 @@ def _binary(
     def operate(x: Any, y: Any, *modulo: Any) -> Any:
         if modulo:  # pow's third, of which CuPy says what it is
             return own(x, y, *modulo)
-        made = launch(x, y)
-        if made is not NotImplemented:
-            return made
+        result = launch(x, y)
+        if result is not NotImplemented:
+            return result
         if type(x) is array and type(y) in kinds:
             try:
                 return call(x, y)
-            except REFUSALS:
+            except ERRORS:
                 pass
         return own(x, y)
 
@@ -136,7 +136,7 @@ def _unary(array: type, operator: str, name: str) -> Callable[[Any], Any]:
         if type(x) is array:
             try:
                 return function(x)
-            except REFUSALS:
+            except ERRORS:
                 pass
         return own(x)
 
@@ -148,11 +148,11 @@ def _method(array: type, name: str) -> Callable[..., Any]:
 
     @wraps(own)
     def reduce(x: Any, axis: Any = None, *more: Any, **keywords: Any) -> Any:
-        given = {k: v for k, v in keywords.items() if v is not None}
-        if not more and given.keys() <= {"keepdims"} and type(x) is array:
+        options = {k: v for k, v in keywords.items() if v is not None}
+        if not more and options.keys() <= {"keepdims"} and type(x) is array:
             try:
-                return function(x, axis=axis, **given)
-            except REFUSALS:
+                return function(x, axis=axis, **options)
+            except ERRORS:
                 pass
         return own(x, axis, *more, **keywords)
 

@@ -55,8 +55,8 @@ def _torch_limits(name: str) -> Callable[..., Any]:
 
 def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
     xp = importlib.import_module("array_api_strict")
-    found = xp.isin(x1, x2)
-    return xp.logical_not(found) if invert else found
+    result = xp.isin(x1, x2)
+    return xp.logical_not(result) if invert else result
 
 
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
@@ -138,8 +138,8 @@ class StandardLibrary(Library):
         result = function(*values)
         if result.shape != out.shape:
             raise misfit(name, out, result.shape, result.dtype)
-        wanted, given = to_numpy_dtype(result.dtype), to_numpy_dtype(out.dtype)
-        if not np.can_cast(wanted, given, "same_kind"):
+        wanted, own = to_numpy_dtype(result.dtype), to_numpy_dtype(out.dtype)
+        if not np.can_cast(wanted, own, "same_kind"):
             raise wrong_dtype(name, out, result.shape, result.dtype)
         out[...] = self.bound("astype", out)(result, out.dtype, copy=False)
         return out
@@ -176,11 +176,11 @@ class OtherPlace(Place):
         self.library, self.device = library, device
         self.xp: Any = library.namespace
         for name in ALIKE:
-            setattr(self, name, partial(self._made, name))
+            setattr(self, name, partial(self._make, name))
 
-    def _made(self, name: str, *args: Any) -> Any:
-        *given, dtype = args
-        return getattr(self.xp, name)(*given, **self._with(dtype))
+    def _make(self, name: str, *args: Any) -> Any:
+        *values, dtype = args
+        return getattr(self.xp, name)(*values, **self._with(dtype))
 
     def _with(self, dtype: DType) -> dict[str, Any]:
         return {"dtype": self.library.dtype(dtype), "device": self.device}
@@ -197,12 +197,12 @@ class OtherPlace(Place):
         return make(rows, columns, k=k, **self._with(dtype))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
-        made = self.xp.asarray(obj, copy=copy, **self._with(dtype))
-        if guards.get() and made.ndim and not hasattr(obj, "shape"):
-            there = device_of(made)
+        array = self.xp.asarray(obj, copy=copy, **self._with(dtype))
+        if guards.get() and array.ndim and not hasattr(obj, "shape"):
+            there = device_of(array)
             if there.type != "cpu":
-                announce(CPU, there, math.prod(made.shape) * dtype_of(made).itemsize)
-        return made
+                announce(CPU, there, math.prod(array.shape) * dtype_of(array).itemsize)
+        return array
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
         return self.xp.fft.fftfreq(n, d=d, **self._with(dtype))

@@ -464,6 +464,6 @@ def diff(
         return of_one("diff", x, more)(x, axis=axis, n=n)
     if more:
         raise misplaced(diff, more)
-    given = {"prepend": prepend, "append": append}
-    ends = {label: end for label, end in given.items() if end is not None}
+    pair = {"prepend": prepend, "append": append}
+    ends = {label: end for label, end in pair.items() if end is not None}
     return of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)

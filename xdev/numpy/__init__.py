@@ -33,8 +33,8 @@ __all__ = [name for name in np.__all__ if name not in LEFT_OUT]
 def __getattr__(name: str) -> Any:
     if name.startswith("__") and name != "__version__":
         raise AttributeError(name)
-    globals()[name] = found = dispatched("", name)
-    return found
+    globals()[name] = value = dispatched("", name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,7 @@ from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
 from xdev.device.fake_arrays import positions, strict
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import known, library_of, may_join, place
+from xdev.facade.dispatch import libraries, library_of, may_join, place
 from xdev.ufunc import Ufunc
 from xdev.ufunc.complaints import mismatch, where_is
 
@@ -57,14 +57,14 @@ def is_array(x: object) -> bool:
     kind = type(x)
     if kind in NOT_ARRAYS:
         return False
-    if kind in known or isinstance(x, ndarray):
+    if kind in libraries or isinstance(x, ndarray):
         return True
-    found = _array_types.get(kind)
-    if found is None:
+    array = _array_types.get(kind)
+    if array is None:
         compat = importlib.import_module("array_api_compat")
         number = isinstance(x, type | np.generic)
-        found = _array_types[kind] = not number and compat.is_array_api_obj(x)
-    return found
+        array = _array_types[kind] = not number and compat.is_array_api_obj(x)
+    return array
 
 
 def arrays_in(values: Sequence[Any], path: tuple[int, ...] = ()) -> Iterator[Any]:
@@ -147,22 +147,21 @@ def leader(
         return NUMPY, ndarray if ndarray in kinds else None
     library: Library = NUMPY
     first: tuple[tuple[int, ...], Any] | None = None
-    for found in arrays_in((*args, *options.values())):
-        x = found[1]
+    for path, x in arrays_in((*args, *options.values())):
         other: Library = NUMPY if type(x) is ndarray else library_of(x, name)
         if first is None or (library is NUMPY and not first[1].ndim):
-            library, first = other, found
+            library, first = other, (path, x)
         elif (other is not NUMPY or x.ndim) and (
             other is not library or other.device(x) != library.device(first[1])
         ):
             labels = [
-                _label(function, args, options, path) for path, _ in (first, found)
+                _label(function, args, options, where) for where in (first[0], path)
             ]
             if not _may_meet(labels, (library, first[1]), (other, x)):
                 one, two = zip(labels, (first[1], x), strict=True)
                 raise mismatch(f"numpy.{name}", one, two)
             if other.chunk is not None:
-                library, first = other, found
+                library, first = other, (path, x)
     return library, None if first is None else first[1]
 
 
@@ -205,11 +204,11 @@ def _bound(library: Library, name: str, like: Any) -> Callable[..., Any]:
     """Return a library's function by NumPy's name, for where an array is."""
     key = f"numpy.{name}"  # beside those that the facade calls
     if key not in library.functions:
-        library.keep(key, _found(library, name))
+        library.keep(key, _function(library, name))
     return library.bound(key, like)
 
 
-def _found(library: Library, name: str) -> Callable[..., Any]:
+def _function(library: Library, name: str) -> Callable[..., Any]:
     if library.device_type == "fake":
         return _of_fake(library, name)
     if library.chunk is not None:
@@ -226,10 +225,10 @@ def _found(library: Library, name: str) -> Callable[..., Any]:
 def _of_namespace(library: Library, name: str) -> Callable[..., Any]:
     """Return the function of this name in a library's namespace, or xdev's own."""
     try:
-        found: Callable[..., Any] = operator.attrgetter(name)(library.namespace)
+        function: Callable[..., Any] = operator.attrgetter(name)(library.namespace)
     except AttributeError:
-        found = _standard(library, name)
-    return found
+        function = _standard(library, name)
+    return function
 
 
 def _of_fake(library: Library, name: str) -> Callable[..., Any]:
@@ -259,14 +258,14 @@ def _of_ranks(library: Library, name: str) -> Callable[..., Any]:
     signature = inspect.signature(getattr(np, name))
 
     def of_whole(*args: Any, **options: Any) -> Any:
-        given = signature.bind(*args, **options).arguments
-        x = given["a"]
-        if given.get("axis") is None:
-            given["axis"] = tuple(range(x.ndim))
+        arguments = signature.bind(*args, **options).arguments
+        x = arguments["a"]
+        if arguments.get("axis") is None:
+            arguments["axis"] = tuple(range(x.ndim))
         if "percentile" in name:  # as NumPy divides
             hundred = x.dtype.type(100) if x.dtype.kind == "f" else 100
-            given["q"] = np.true_divide(given["q"], hundred)
-        return own(**given)
+            arguments["q"] = np.true_divide(arguments["q"], hundred)
+        return own(**arguments)
 
     return of_whole
 
@@ -371,7 +370,7 @@ class AnyArray(type):
     def __subclasscheck__(cls, kind: type) -> bool:
         if issubclass(kind, np.generic):  # has __array_namespace__, too
             return False
-        arrays = issubclass(kind, ndarray) or kind in known
+        arrays = issubclass(kind, ndarray) or kind in libraries
         return cls is kind or arrays or hasattr(kind, "__array_namespace__")
 
 

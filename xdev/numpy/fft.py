@@ -12,8 +12,8 @@ __all__ = [name for name in np.fft.__all__ if name != "test"]
 
 
 def __getattr__(name: str) -> Any:
-    globals()[name] = found = dispatched("fft.", name)
-    return found
+    globals()[name] = function = dispatched("fft.", name)
+    return function
 
 
 def __dir__() -> list[str]:

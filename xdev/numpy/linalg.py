@@ -12,8 +12,8 @@ __all__ = [name for name in np.linalg.__all__ if name != "test"]
 
 
 def __getattr__(name: str) -> Any:
-    globals()[name] = found = dispatched("linalg.", name)
-    return found
+    globals()[name] = function = dispatched("linalg.", name)
+    return function
 
 
 def __dir__() -> list[str]:

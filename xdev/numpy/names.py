@@ -54,10 +54,10 @@ def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
         if device is None:
             return call(name, numpys, args, options)
         options.pop("like", None)  # which says a device that is not asked for
-        found = next(arrays_in((*args, *options.values())), None)
-        if found is None:
+        _, like = next(arrays_in((*args, *options.values())), (None, None))
+        if like is None:
             return _there(numpys(*args, **options), device)
-        if stays(found[1], device):
+        if stays(like, device):
             return call(name, numpys, args, options)
         if unknown := options.keys() - _TAKEN:
             raise TypeError(
@@ -71,7 +71,7 @@ def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _there(made: Any, device: object) -> Any:
+def _there(result: Any, device: object) -> Any:
     """Return an array, or a tuple with one, on the device that is asked for.
 
     Raises
@@ -79,11 +79,11 @@ def _there(made: Any, device: object) -> Any:
     TypeError
         Arrays of that device have no such data type: texts, objects.
     """
-    if type(made) is tuple:
-        return tuple(_there(part, device) for part in made)
-    if device is None or not is_array(made) or stays(made, device):
-        return made
-    return xp.asarray(made, device=device)
+    if type(result) is tuple:
+        return tuple(_there(part, device) for part in result)
+    if device is None or not is_array(result) or stays(result, device):
+        return result
+    return xp.asarray(result, device=device)
 
 
 def _making(name: str) -> Callable[..., Any]:
@@ -190,8 +190,8 @@ def linspace(
     if is_array(start) or is_array(stop) or retstep or axis:
         options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype}
         options |= {"axis": axis}
-        made = call("linspace", np.linspace, (start, stop, num), options)
-        return _there(made, device)
+        result = call("linspace", np.linspace, (start, stop, num), options)
+        return _there(result, device)
     kind = None if dtype is None else np.dtype(dtype)
     return xp.linspace(
         start, stop, num=num, endpoint=endpoint, dtype=kind, device=device
@@ -254,8 +254,8 @@ class _IndexTricks:
         self._name = name
 
     def __getitem__(self, key: Any) -> Any:
-        made = getattr(np, self._name).__getitem__
-        return call(f"{self._name}.__getitem__", made, (key,), {})
+        function = getattr(np, self._name).__getitem__
+        return call(f"{self._name}.__getitem__", function, (key,), {})
 
 
 class vectorize:  # noqa: N801 - NumPy's name of it
@@ -303,8 +303,8 @@ def nditer(*args: Any, **options: Any) -> Any:
 
 
 _OWN: dict[str, Any] = {
-    made.__name__: made
-    for made in (
+    value.__name__: value
+    for value in (
         *(arange, empty, eye, fromfunction, full, identity, linspace, ndarray, nditer),
         *(ones, ufunc, vectorize, zeros),
     )
@@ -332,17 +332,17 @@ def dispatched(room: str, name: str) -> Any:
     if not room and name in _OWN:
         return _OWN[name]
     try:
-        found = operator.attrgetter(f"{room}{name}")(np)
+        value = operator.attrgetter(f"{room}{name}")(np)
     except AttributeError as error:
         own = f"xdev.numpy.{room}".rstrip(".")
         theirs = str(error).replace(f"module 'numpy{room and '.'}{room[:-1]}'", own)
         raise AttributeError(theirs) from None
-    if isinstance(found, np.ufunc):
-        return _ufunc(found)
-    if isinstance(found, type | ModuleType) or not callable(found):
-        return found
+    if isinstance(value, np.ufunc):
+        return _ufunc(value)
+    if isinstance(value, type | ModuleType) or not callable(value):
+        return value
     make = placed if f"{room}{name}" in PLACED else dispatching
-    return make(f"{room}{name}", found)
+    return make(f"{room}{name}", value)
 
 
 def __getattr__(name: str) -> Any:

@@ -50,10 +50,10 @@ class _Draws:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(self._generator, name)
-        if not callable(found):
-            return found
-        return _drawing(name, found)
+        value = getattr(self._generator, name)
+        if not callable(value):
+            return value
+        return _drawing(name, value)
 
     def __dir__(self) -> list[str]:
         return dir(self._generator)
@@ -99,10 +99,10 @@ def default_rng(seed: Any = None) -> Generator:
 
 
 def __getattr__(name: str) -> Any:
-    found = getattr(np.random, name)
-    if name.startswith("_") or isinstance(found, type) or not callable(found):
-        return found
-    globals()[name] = drawing = _drawing(name, found)
+    value = getattr(np.random, name)
+    if name.startswith("_") or isinstance(value, type) or not callable(value):
+        return value
+    globals()[name] = drawing = _drawing(name, value)
     return drawing
 
 

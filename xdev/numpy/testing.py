@@ -18,14 +18,14 @@ __all__ = [name for name in np.testing.__all__ if name.startswith("assert_")]
 
 
 def __getattr__(name: str) -> Any:
-    found = getattr(np.testing, name)
+    function = getattr(np.testing, name)
     if name not in __all__:
-        return found
+        return function
 
-    @functools.wraps(found)
+    @functools.wraps(function)
     def on_host(*args: Any, **options: Any) -> Any:
         named = {key: _on_host(x) for key, x in options.items()}
-        return found(*map(_on_host, args), **named)
+        return function(*map(_on_host, args), **named)
 
     globals()[name] = on_host
     return on_host

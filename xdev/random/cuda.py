@@ -58,10 +58,10 @@ def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> 
         return
     with _optional.cupy().cuda.Device(device.index):
         if memory.strides != contiguous(memory.shape, memory.dtype.itemsize):
-            made = place(device).empty(memory.shape, memory.dtype)
-            fill(device, kernel, made, values)
+            contents = place(device).empty(memory.shape, memory.dtype)
+            fill(device, kernel, contents, values)
             with cuda_streams.ordered([memory]):
-                memory.cupy()[...] = made
+                memory.cupy()[...] = contents
             return
         pairs = zip(kernel.parameters, values, strict=True)
         numbers = [launch.padded(dtype.type(value)) for dtype, value in pairs]

@@ -78,11 +78,11 @@ def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
     """
     if dtype is np.float64:  # the default
         return FLOAT64
-    found = to_numpy_dtype(dtype)
-    if found not in FLOATS:
-        message = f"Unsupported dtype {found!r} for {name}: use float64 or float32"
+    numpys = to_numpy_dtype(dtype)
+    if numpys not in FLOATS:
+        message = f"Unsupported dtype {numpys!r} for {name}: use float64 or float32"
         raise TypeError(message)
-    return found
+    return numpys
 
 
 def integer_dtype(dtype: Any) -> np.dtype[Any]:
@@ -95,11 +95,11 @@ def integer_dtype(dtype: Any) -> np.dtype[Any]:
     """
     if dtype is np.int64:  # the default
         return INT64
-    found = to_numpy_dtype(dtype)
-    if found.kind not in "biu" or not found.isnative:
-        message = f"Unsupported dtype {found!r} for integers: use bool or an integer's"
+    numpys = to_numpy_dtype(dtype)
+    if numpys.kind not in "biu" or not numpys.isnative:
+        message = f"Unsupported dtype {numpys!r} for integers: use bool or an integer's"
         raise TypeError(message)
-    return found
+    return numpys
 
 
 def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -> Shape:
@@ -120,14 +120,14 @@ def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -
     if not is_array(out):
         raise TypeError(f"out must be an array, not {type(out).__name__}")
     check_device(out, "out", on)
-    found = to_numpy_dtype(out.dtype)
-    if found != dtype:
-        way = f"pass dtype={found}, or another out"
-        if found not in FLOATS:
+    own = to_numpy_dtype(out.dtype)
+    if own != dtype:
+        way = f"pass dtype={own}, or another out"
+        if own not in FLOATS:
             way = "out must be float64 or float32"
         raise TypeError(
             "Supplied output array has the wrong type. "
-            f"Expected {dtype}, got {found}: {way}"
+            f"Expected {dtype}, got {own}: {way}"
         )
     if shape is not None and shape != tuple(out.shape):
         raise ValueError(
@@ -230,11 +230,11 @@ def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
     ValueError
         The parameters' shapes do not fit together, or not ``shape``.
     """
-    found = np.broadcast_shapes(*(tuple(x.shape) for x in parameters if is_array(x)))
-    if shape is not None and np.broadcast_shapes(shape, found) != shape:
-        message = f"parameters of shape {found} do not broadcast to size={shape}"
+    common = np.broadcast_shapes(*(tuple(x.shape) for x in parameters if is_array(x)))
+    if shape is not None and np.broadcast_shapes(shape, common) != shape:
+        message = f"parameters of shape {common} do not broadcast to size={shape}"
         raise ValueError(message)
-    return found if shape is None else shape
+    return common if shape is None else shape
 
 
 def width_of(low: Any, high: Any) -> Any:
@@ -359,8 +359,8 @@ class Philox:
     """
 
     def __init__(self, seed: Any = None) -> None:
-        given = isinstance(seed, np.random.SeedSequence)
-        self.seed_seq = seed if given else _seed_sequence(seed)
+        sequence = isinstance(seed, np.random.SeedSequence)
+        self.seed_seq = seed if sequence else _seed_sequence(seed)
         self._key = int(self.seed_seq.generate_state(1, np.uint64)[0])
         self._call = 0
         self._lock = threading.Lock()  # guards the two above
@@ -452,7 +452,7 @@ class Draws:
         self.plain = plain_device(device)  # where values are computed
         self._fill = filler(self.plain)
 
-    def given(self, x: Any) -> Any:
+    def adopted(self, x: Any) -> Any:
         """Return a result as the user gets it: an array of the device's library."""
         library = self.device.library
         if library is None or not is_array(x):
@@ -466,9 +466,9 @@ class Draws:
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""
-        made = place(self.plain).empty(shape, kernel.result)
-        self._fill(kernel, made, (*self.source.take(), *values))
-        return made
+        array = place(self.plain).empty(shape, kernel.result)
+        self._fill(kernel, array, (*self.source.take(), *values))
+        return array
 
     def words(self, shape: Shape) -> Any:
         """Return random words of 64 bits, as uint64."""
@@ -500,7 +500,7 @@ class Draws:
             return out
         if shape is None:
             return self.number(kernel, *values)
-        return self.given(self.array(kernel, shape, *values))
+        return self.adopted(self.array(kernel, shape, *values))
 
     def scaled(self, function: Function, size: Any, *parameters: Any) -> Any:
         """Return float64 values with an offset, if there are two parameters, and scale.
@@ -519,8 +519,8 @@ class Draws:
         *offset, factor = parameters
         shape = broadcast(shape_of(size), *parameters)
         standard = (0.0, 1.0) if offset else (1.0,)
-        made = self.array(kernels.kernel(function, FLOAT64), shape, *standard)
-        facade.multiply(made, factor, out=made)
+        values = self.array(kernels.kernel(function, FLOAT64), shape, *standard)
+        facade.multiply(values, factor, out=values)
         if offset:
-            facade.add(made, offset[0], out=made)
-        return self.given(made)
+            facade.add(values, offset[0], out=values)
+        return self.adopted(values)

@@ -192,7 +192,7 @@ class Generator:
         >>> dice.min(), dice.max()
         (np.int64(1), np.int64(6))
         """
-        return self._draws.given(
+        return self._draws.adopted(
             selection.integers(self._draws, low, high, size, dtype, endpoint)
         )
 
@@ -228,7 +228,7 @@ class Generator:
             There is nothing to choose from, too little without replacement, ``p`` does
             not fit, or ``a`` is neither an integer nor an array.
         """
-        return self._draws.given(
+        return self._draws.adopted(
             selection.choice(self._draws, a, size, replace, p, axis)
         )
 
@@ -242,7 +242,7 @@ class Generator:
         TypeError
             ``x`` is neither an integer nor an array.
         """
-        return self._draws.given(selection.permutation(self._draws, x, axis))
+        return self._draws.adopted(selection.permutation(self._draws, x, axis))
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Shuffle an array of this device in place along an axis."""
@@ -277,10 +277,10 @@ class Generator:
         """
         return [Generator(b, self.device) for b in self.bit_generator.spawn(n_children)]
 
-    def _parameters(self, **given: Any) -> list[Any]:
+    def _parameters(self, **parameters: Any) -> list[Any]:
         """Return parameters as numbers, or float64 arrays of this device."""
         how = self.device, draws.FLOAT64
-        return [draws.parameter(x, name, *how) for name, x in given.items()]
+        return [draws.parameter(x, name, *how) for name, x in parameters.items()]
 
     if not TYPE_CHECKING:  # type checkers say themselves what there is
 

@@ -137,8 +137,8 @@ def between(
     count = facade.subtract(stop, start)  # modulo 2^64, so that signs do not matter
     if end:
         count = facade.add(count, np.uint64(1))
-    found = _between()(words[0, ...], words[1, ...], start, count)
-    return facade.astype(found, dtype)
+    integers = _between()(words[0, ...], words[1, ...], start, count)
+    return facade.astype(integers, dtype)
 
 
 @cache
@@ -166,10 +166,14 @@ def choice(draws: Draws, a: Any, size: Any, replace: bool, p: Any, axis: int) ->
     if p is not None:
         p = _chances(draws, p, population)
     draw = _with_replacement if replace else _without_replacement
-    found = draw(draws, population, shape, p)
+    indices = draw(draws, population, shape, p)
     if pool is None:
-        return facade.astype(found, INT64) if size is not None else np.int64(int(found))
-    flat = facade.take(pool, facade.reshape(found, (-1,)), axis=axis)
+        return (
+            facade.astype(indices, INT64)
+            if size is not None
+            else np.int64(int(indices))
+        )
+    flat = facade.take(pool, facade.reshape(indices, (-1,)), axis=axis)
     extents = list(pool.shape)
     extents[axis : axis + 1 or None] = shape
     taken = facade.reshape(flat, tuple(extents))
@@ -203,14 +207,14 @@ def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
     if axis is None:
         flat = facade.reshape(x, (-1,))
         order = _order(draws, tuple(flat.shape))
-        made = facade.reshape(facade.take(flat, order), tuple(x.shape))
+        result = facade.reshape(facade.take(flat, order), tuple(x.shape))
     else:
         _extent(x, axis)
         order = _order(draws, tuple(x.shape), axis)
-        made = facade.take_along_axis(x, order, axis=axis)
+        result = facade.take_along_axis(x, order, axis=axis)
     if out is None:
-        return draws.given(made)
-    write(out, made)
+        return draws.adopted(result)
+    write(out, result)
     return out
 
 
@@ -246,8 +250,8 @@ def _without_replacement(draws: Draws, population: int, shape: Shape, p: Any) ->
         raise ValueError(message)
     if p is None:
         few = count * SPARSE < population
-        found = _distinct if few else _permuted
-        return facade.reshape(found(draws, population, count), shape)
+        drawn = _distinct if few else _permuted
+        return facade.reshape(drawn(draws, population, count), shape)
     possible = int(facade.count_nonzero(p))
     if count > possible:
         message = f"Fewer non-zero entries in p than size: {possible} than {count}"
