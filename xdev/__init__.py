@@ -12,7 +12,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from xdev import _config, device, errors, facade, ufunc
+from xdev import _config, _tracebacks, device, errors, facade, ufunc
 from xdev.device import *  # noqa: F403 - devices and streams, as its __all__ says
 from xdev.device import registry as _registry
 from xdev.errors import (
@@ -107,6 +107,10 @@ def load_ipython_extension(shell: Any) -> None:
     from xdev.jupyter import TimingMagics
 
     shell.register_magics(TimingMagics)
+    _tracebacks.install_in(shell)
+
+
+_tracebacks.install()
 
 
 _registry.when_started(

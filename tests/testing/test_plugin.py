@@ -1,6 +1,7 @@
 """The pytest plug-in: which backends a test runs on, and SciPy's markers."""
 
 import importlib.util
+import re
 import textwrap
 from types import SimpleNamespace
 
@@ -194,3 +195,23 @@ def test_nothing_of_xdev_loads_until_it_is_used(run):
     """
 
     run(program, apart=True).assert_outcomes(passed=1)
+
+
+def test_a_failure_shows_the_users_line_and_one_of_xdev(pytester, monkeypatch):
+    pytester.makepyfile(
+        """
+        import numpy as np
+        import xdev as xp
+
+        def test_it():
+            xp.add(np.ones(3), [1, 2, 3])
+        """
+    )
+    options = "-p", "pytest_xdev", "--tb=short"
+    few = pytester.runpytest_subprocess(*options).stdout.str()
+    monkeypatch.setenv("XDEV_DEBUG", "1")
+    every = pytester.runpytest_subprocess(*options).stdout.str()
+
+    frames = re.compile(r"^\S*xdev/\S+\.pyx?:\d+: ", re.MULTILINE)
+    assert len(frames.findall(few)) == 1
+    assert len(frames.findall(every)) > 2

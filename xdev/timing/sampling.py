@@ -403,8 +403,9 @@ def begin(
         ``clock`` and ``cold`` of the :class:`Candidate`.
     """
     results: list[object] = []
-    first = Loop(lambda: results.append(call()), "pass", {})
-    loops = (Loop(call, "pass", {}), first)
+    names = {"__name__": __name__}  # in tracebacks the loop is xdev's
+    first = Loop(lambda: results.append(call()), "pass", names)
+    loops = (Loop(call, "pass", names), first)
     return _begin(loops, device, tuple(arguments), results, how), results[0]
 
 

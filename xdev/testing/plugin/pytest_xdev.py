@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,14 @@ def xdev_benchmark(request: pytest.FixtureRequest) -> Benchmark:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, Any, Any]:
-    """Let the report of a test's call carry what it measured, to where it is read."""
+    """Let the report of a test's call carry what it measured, to where it is read.
+
+    In the traceback of an error xdev's frames but one are hidden, unless XDEV_DEBUG=1.
+    """
+    if call.excinfo is not None and "xdev" in sys.modules:
+        from xdev import _tracebacks
+
+        _tracebacks.hide(call.excinfo.value)
     report = yield
     if call.when == "call" and MEASURED in item.stash:
         report.xdev_benchmark = item.stash[MEASURED].entry()
