@@ -14,18 +14,15 @@ rounds than the first: there all names are assigned that each round assigns.
 from __future__ import annotations
 
 import ast
-import math
-import operator
 from functools import reduce
 from itertools import count, zip_longest
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import CodeType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev.ufunc.kinds import (
     BOOL,
-    OPERATORS,
     Kind,
     binary,
     is_dtype,
@@ -40,7 +37,7 @@ from xdev.ufunc.kinds import (
     unary,
     weak,
 )
-from xdev.ufunc.sources import first_line, is_plain
+from xdev.ufunc.sources import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -467,102 +464,3 @@ def _merged(*ways: State) -> State:
 def _joined(one: dict[str, Kind], other: dict[str, Kind]) -> dict[str, Kind]:
     shared = {name: joined(one[name], other[name]) for name in one if name in other}
     return one | other | shared
-
-
-# The source in words that compilers have.
-
-BOUNDS = ("min", "max")
-BINARY: dict[Any, Any] = {
-    function: kind
-    for kind, (_, function) in OPERATORS.items()
-    if issubclass(kind, ast.operator)
-}
-COMPARISONS: dict[Any, type[ast.cmpop]] = {
-    function: kind
-    for kind, functions in OPERATORS.items()
-    if issubclass(kind, ast.cmpop)
-    for function in functions
-}
-
-
-@final
-class Plain(ast.NodeTransformer):
-    """Writes NumPy's ``where``, and its like, in words that compilers have for numbers.
-
-    Parameters
-    ----------
-    scope : Scope
-        What the names in the source stand for.
-    operators : bool
-        Whether ``x += y``, and functions that Python has operators for, are written
-        with these, and arguments of plain functions that go by name in their places.
-    """
-
-    def __init__(self, scope: Scope, *, operators: bool = False) -> None:
-        self._scope, self._operators = scope, operators
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Write a condition, a bound, an operator, or arguments in their places."""
-        self.generic_visit(node)
-        function = self._scope.static(node.func)
-        if function is math.ldexp:  # compilers cut its exponent off at 32 bits
-            node.func = self._scope.name(node.func, np.ldexp.__name__, np.ldexp)
-        if function is np.clip:
-            return self._clipped(node)
-        found: ast.expr = node
-        if function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
-            found = ast.IfExp(*node.args)
-        elif self._operators and is_plain(function):
-            return self._by_place(node, function)
-        elif self._operators:
-            found = self._operation(node, function)
-        return ast.copy_location(found, node)
-
-    def _operation(self, node: ast.Call, function: Any) -> ast.expr:
-        """Write an operator in the place of a function."""
-        if self._scope.builtin(node.func) == "pow":
-            function = operator.pow
-        if isinstance(function, np.ufunc | BuiltinFunctionType) and not node.keywords:
-            match node.args:
-                case [left, right] if function in COMPARISONS:
-                    return ast.Compare(left, [COMPARISONS[function]()], [right])
-                case [left, right] if function in BINARY:
-                    return ast.BinOp(left, BINARY[function](), right)
-        return node
-
-    def _clipped(self, node: ast.Call) -> ast.expr:
-        """Write the larger and the smaller of two."""
-        bounds = dict(zip(BOUNDS, node.args[1:], strict=False))
-        bounds |= {word.arg or "": word.value for word in node.keywords}
-        if not node.args or not bounds.keys() <= {*BOUNDS}:
-            return node
-        found = node.args[0]
-        for name, of_two in zip(BOUNDS, (np.maximum, np.minimum), strict=True):
-            bound = bounds.get(name, ast.Constant(None))
-            if not (isinstance(bound, ast.Constant) and bound.value is None):
-                called = self._scope.name(node, of_two.__name__, of_two)
-                found = ast.copy_location(ast.Call(called, [found, bound], []), node)
-        return found
-
-    def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        given = function.__defaults__ or ()
-        defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
-        words = {word.arg: word.value for word in node.keywords}
-        args = list(node.args)
-        for name in names[len(args) :]:
-            if not words or (name not in words and name not in defaults):
-                break
-            default = self._scope.name(node, name, defaults.get(name))
-            args.append(words.pop(name, default))
-        if words or any(isinstance(each, ast.Starred) for each in args):
-            return node  # Python would refuse it, or finds the places when it runs
-        return ast.copy_location(ast.Call(node.func, args, []), node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        """Write what is assigned to a name."""
-        if not (self._operators and isinstance(node.target, ast.Name)):
-            return node
-        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
-        both = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
-        return ast.copy_location(ast.Assign([node.target], both), node)

@@ -24,7 +24,7 @@ import numpy as np
 
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
-from xdev.ufunc.flow import Flow, Plain
+from xdev.ufunc.flow import Flow
 from xdev.ufunc.inputs import shown
 from xdev.ufunc.kinds import (
     DIVISION,
@@ -45,6 +45,7 @@ from xdev.ufunc.kinds import (
     weak,
     wide,
 )
+from xdev.ufunc.rewriting import Plain
 from xdev.ufunc.sources import WEAK, Scope, inside
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.kinds import Rules
 
     Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
+    Rewriting = Callable[[ast.FunctionDef, Scope], object]
 
 BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
 NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
@@ -78,18 +80,21 @@ class Typed(NamedTuple):
 
 def analysed(
     function: Callable[..., Any],
-    tree: ast.FunctionDef,
+    source: ast.FunctionDef,
     rules: Rules,
     called: Called,
-) -> tuple[Scope, Flow]:
-    """Write a source in plain words; return what its names and expressions are.
+    also: Rewriting | None = None,
+) -> tuple[ast.FunctionDef, Scope, Flow]:
+    """Return a source in plain words, and what its names and expressions are.
 
     Parameters
     ----------
-    function, tree, rules
+    function, source, rules
         The function, its source, and its inputs' dtypes.
     called : callable
         As :class:`Flow` takes it.
+    also : callable, optional
+        As :func:`typed` takes it.
 
     Raises
     ------
@@ -97,8 +102,11 @@ def analysed(
         It may read a name before it is assigned, or reduces a number; the text has the
         line.
     """
-    code = function.__code__
+    code, tree = function.__code__, copy.deepcopy(source)
+    tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
     scope = Scope(tree, sources.outside(function))
+    if also:
+        also(tree, scope)
     Plain(scope, operators=bool(rules.inputs)).visit(tree)
     kind = strong if rules.bounded else wide
     flow = Flow(tree, code, [kind(dtype) for dtype in rules.inputs], scope, called)
@@ -116,7 +124,7 @@ def analysed(
             "the whole array before and pass it as an argument, or use "
             f"@xdev.guvectorize\n{shown(code, node.lineno)}"
         )
-    return scope, flow
+    return tree, scope, flow
 
 
 def require_source(function: Callable[..., Any], rules: Rules) -> None:
@@ -145,7 +153,7 @@ def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind
     source = sources.find(function.__code__)
     if source is None:
         return None
-    _, flow = analysed(function, copy.deepcopy(source.node), rules, called)
+    *_, flow = analysed(function, source.node, rules, called)
     return given(flow.returned, rules)
 
 
@@ -154,7 +162,7 @@ def typed(
     rules: Rules,
     level: Level,
     replace: Callable[[object], object],
-    also: Callable[[ast.FunctionDef], dict[str, Any]] | None = None,
+    also: Rewriting | None = None,
     called: Called = lambda _, __: (None, None),
     inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any] | None = None,
 ) -> Typed:
@@ -172,8 +180,7 @@ def typed(
     replace : callable
         Turns the value of an outside name into what compiled code uses instead.
     also : callable, optional
-        Another rewriting of the source, which comes first; it returns the values of
-        names that it puts in.
+        ``also(tree, scope)`` rewrites the source before.
     called : callable, optional
         What calls give, as :class:`Flow` takes it.
     inner : callable, optional
@@ -193,18 +200,12 @@ def typed(
     source = sources.find(code)
     require_source(function, rules)
     if source is not None:
-        tree = copy.deepcopy(source.node)
-        tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
-        own = tree if rules.numpys else copy.deepcopy(tree)
-        scope, flow = analysed(function, own, rules, called)
-    outside = sources.outside(function)
+        tree, scope, flow = analysed(function, source.node, rules, called, also)
     if source is None or level == "none":
+        outside = sources.outside(function)
         known = inside(code, outside)
         swapped = {k: v for k in outside if (v := replace(known[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped), _counted(working))
-    if not rules.numpys:
-        scope = Scope(tree, outside, also(tree) if also else {})
-    Plain(scope).visit(tree)
     rewriter = _Rewriter(function, scope, rules, level, replace, flow, inner)
     rewriter.generic_visit(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)

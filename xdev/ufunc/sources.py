@@ -333,16 +333,9 @@ class Scope:
         The source.
     outside : dict
         The globals and closure variables that the function names.
-    constants : dict, optional
-        Names that were put into it before, with their values.
     """
 
-    def __init__(
-        self,
-        tree: ast.AST,
-        outside: dict[str, Any],
-        constants: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, tree: ast.AST, outside: dict[str, Any]) -> None:
         stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.arg))
         local = {
             n.arg if isinstance(n, ast.arg) else n.id
@@ -352,7 +345,7 @@ class Scope:
         self._outside = {k: v for k, v in outside.items() if k not in local}
         self._local = local
         #: The names that were put in, with their values.
-        self.constants: dict[str, Any] = {} if constants is None else constants
+        self.constants: dict[str, Any] = {}
 
     def name(self, node: ast.expr, name: str, value: object) -> ast.Name:
         """Return a global name, free in the function, that stands for the value."""

@@ -12,11 +12,10 @@ from dis import get_instructions
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
-from xdev import _config, atomic
+from xdev import _config
 from xdev._forks import module_lock
-from xdev.compile.grid import Grid, checked, packer
+from xdev.compile.grid import Grid, packer
 from xdev.compile.grid.cpu import writes
-from xdev.compile.grid.cuda import RANGE
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
 from xdev.ufunc.inputs import (
@@ -28,8 +27,8 @@ from xdev.ufunc.inputs import (
 )
 from xdev.ufunc.kernels.arguments import types
 from xdev.ufunc.kinds import Rules
+from xdev.ufunc.rewriting import Checks, Ranges
 from xdev.ufunc.scalar import within
-from xdev.ufunc.sources import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,127 +37,7 @@ if TYPE_CHECKING:
 
     from xdev.compile.grid import Argument
     from xdev.ufunc.cuda_operands import Array, Number
-
-# Loops over ``range`` in a kernel, named so that a device may compile its own.
-
-
-@final
-class Ranges(ast.NodeTransformer):
-    """Rewrites ``for k in range(a, b)`` to ``for k in xdev_range(a, b)``.
-
-    The name is a global of the function that stands for ``range`` itself. Other uses of
-    ``range``, and those with a step, stay.
-
-    Parameters
-    ----------
-    function : callable
-        The function whose source is rewritten.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._outside = sources.outside(function)
-
-    def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
-        """Rewrite a function; return the values of the names that it now reads."""
-        self._scope = Scope(tree, self._outside)
-        self.generic_visit(tree)
-        return {RANGE: range}
-
-    def visit_For(self, node: ast.For) -> ast.For:
-        """Rename the range of a loop, and those of the loops inside it."""
-        self.generic_visit(node)
-        match node.iter:
-            case ast.Call(ast.Name() as name, [_] | [_, _] as given, []) if (
-                not any(isinstance(one, ast.Starred) for one in given)
-                and self._scope.builtin(name) == "range"
-            ):
-                name.id = RANGE
-        return node
-
-
-# ``XDEV_DEBUG=1``: every access to an argument is checked, and a wrong one named.
-
-CHECK, REPORT = "xdev_checked", "xdev_report"
-UPDATES = (atomic.add, atomic.max, atomic.min, atomic.cas)
-
-
-@final
-class Checks(ast.NodeTransformer):
-    """Rewrites ``x[i]`` to ``x[xdev_checked(i, x.shape, 0, 0, xdev_report)]``.
-
-    Parameters
-    ----------
-    arrays : dict of str to int
-        The arguments that are arrays, with their places.
-    outside : dict
-        The values of the function's outside names.
-
-    Attributes
-    ----------
-    done : bool
-        Whether a function was rewritten.
-    """
-
-    def __init__(self, arrays: dict[str, int], outside: dict[str, Any]) -> None:
-        self._arrays, self._outside = arrays, outside
-        self.done = False
-
-    def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
-        """Rewrite a function; return the values of the names that it now reads."""
-        self._scope = Scope(tree, self._outside)
-        tree.args.args.append(ast.arg(REPORT))
-        self.generic_visit(tree)
-        self.done = True
-        return {CHECK: checked}
-
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        """Follow an argument to its other name."""
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id in self._arrays:
-            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-            self._arrays |= dict.fromkeys(names, self._arrays[node.value.id])
-        return node
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
-        """Check the index into an argument."""
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id in self._arrays:
-            node.slice = self._index(node.slice, node.value.id)
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.Call:
-        """Check the index of an atomic update of an argument."""
-        self.generic_visit(node)
-        if self._scope.value(node.func) in UPDATES and len(node.args) > 1:
-            array, index = node.args[:2]
-            if isinstance(array, ast.Name) and array.id in self._arrays:
-                node.args[1] = self._index(index, array.id)
-        return node
-
-    def _index(self, index: ast.expr, name: str) -> ast.expr:
-        if isinstance(index, ast.Slice):
-            return index
-        if isinstance(index, ast.Tuple) and any(
-            isinstance(part, ast.Slice) for part in index.elts
-        ):
-            # A slice can be written in brackets alone: the other axes one by one.
-            parts = [
-                part if isinstance(part, ast.Slice) else self._checked(part, name, axis)
-                for axis, part in enumerate(index.elts)
-            ]
-            return ast.copy_location(ast.Tuple(parts, ast.Load()), index)
-        return self._checked(index, name)
-
-    def _checked(self, index: ast.expr, name: str, axis: int = 0) -> ast.expr:
-        """Return the call that checks an index, which begins at an axis."""
-        load = ast.Load()
-        shape: ast.expr = ast.Attribute(ast.Name(name, load), "shape", load)
-        if axis:
-            shape = ast.Subscript(shape, ast.Slice(ast.Constant(axis)), load)
-        numbers = ast.Constant(self._arrays[name]), ast.Constant(axis)
-        arguments = [index, shape, *numbers, ast.Name(REPORT, load)]
-        call = ast.Call(ast.Name(CHECK, load), arguments, [])
-        return ast.copy_location(call, index)
+    from xdev.ufunc.sources import Scope
 
 
 @final
@@ -428,28 +307,30 @@ class KernelFunction:
             It reads an array from outside, or adds to a number that nothing reads.
         """
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
-        check = None
-        if checked or _config.debug():
-            arrays = {
-                name: k
-                for k, (name, kind) in enumerate(kinds.items())
-                if kind.ndim is not None
-            }
-            check = Checks(arrays, sources.outside(self.function))
-        also = check or Ranges(self.function)
+        check = checked or _config.debug()
+        arrays = {
+            name: k
+            for k, (name, kind) in enumerate(kinds.items())
+            if kind.ndim is not None
+        }
+
+        def also(tree: ast.FunctionDef, scope: Scope) -> None:
+            rewriter = Checks(tree, scope, arrays) if check else Ranges(scope)
+            rewriter.visit(tree)
+
         function = typed(self.function, kinds, working, also)
-        done = check is not None and check.done
-        if check is not None and not done:
+        if check and not sources.find(self.function.__code__):
             message = f"{self.name}: no source, so that no bounds are checked"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
-        return Grid(function, indices, arguments, self.fastmath, done)
+            check = False
+        return Grid(function, indices, arguments, self.fastmath, check)
 
 
 def typed(
     function: Callable[..., Any],
     kinds: Mapping[str, Argument],
     working: np.dtype[Any],
-    also: Callable[[ast.FunctionDef], dict[str, Any]],
+    also: Callable[[ast.FunctionDef, Scope], object],
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed.
 
@@ -462,7 +343,7 @@ def typed(
     working : numpy.dtype
         What floats in it are.
     also : callable
-        Another rewriting of its source.
+        ``also(tree, scope)`` rewrites its source before.
 
     Raises
     ------
