@@ -1,8 +1,5 @@
 """Sparse matrices and arrays: SciPy's here, CuPy's there."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -110,11 +107,11 @@ def test_what_is_not_sparse_is_left_alone():
     assert xdev.adapt("fake", operator) is operator
 
 
-def test_nobody_else_loads_scipy():
+def test_nobody_else_loads_scipy(python):
     code = """if 1:
         import sys, numpy, xdev
         xdev.adapt("fake", {"a": [numpy.ones(3)], "b": "text"})
         xdev.cu(numpy.ones(3))
         assert not {"scipy", "cupyx.scipy.sparse"} & set(sys.modules)
     """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert python("-c", code).returncode == 0

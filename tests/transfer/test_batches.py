@@ -2,7 +2,6 @@
 
 import contextvars
 import gc
-import subprocess
 import sys
 import threading
 import time
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import _optional, memory
+from xdev import memory
 
 Pair = namedtuple("Pair", "x y")  # noqa: PYI024
 NBYTES = 1 << 20  # of a batch: no pack, no cache of small blocks
@@ -109,7 +108,8 @@ def test_what_is_no_iterable_is_refused_with_the_call(arguments, error, text):
 def test_work_of_a_library_that_queues_and_drops_is_in_order(
     cuda, own_stream, prefetch
 ):
-    cupy = _optional.cupy()
+    import cupy
+
     draw = np.random.default_rng(0)
     source = [draw.random(1 << 18, np.float32) for _ in range(60)]
     small = [[x[:9], x[9:99], x[99:999].astype("float64")] for x in source]
@@ -177,8 +177,7 @@ def test_two_loops_at_a_time_do_not_meet(device):
 
 
 def check_a_pytorch_loader(device, **options):
-    import torch
-
+    torch = pytest.importorskip("torch")
     x = torch.arange(1000 * 33, dtype=torch.float32).reshape(1000, 33)
     dataset = torch.utils.data.TensorDataset(x, torch.arange(1000))
     loader = torch.utils.data.DataLoader(dataset, batch_size=64, **options)
@@ -194,22 +193,14 @@ def check_a_pytorch_loader(device, **options):
     np.testing.assert_array_equal(labels, np.arange(1000))
 
 
-torch_installed = pytest.mark.skipif(
-    not _optional.installed("torch"), reason="PyTorch is not installed"
-)
-
-
-@torch_installed
 def test_a_pytorch_loader_is_a_source(device):
     check_a_pytorch_loader(device)
 
 
-@torch_installed
 def test_so_is_one_with_processes_of_its_own(far):
     check_a_pytorch_loader(far, num_workers=1, multiprocessing_context="spawn")
 
 
-@torch_installed
 @pytest.mark.cuda
 def test_so_is_one_of_pinned_memory(cuda):
     check_a_pytorch_loader(cuda, pin_memory=True)
@@ -314,34 +305,24 @@ def test_an_error_of_an_upload_comes_at_its_batch(far):
     assert list(moved) == []
 
 
-REFUSED = {
-    0: (xdev.ConfigurationError, "at least 1"),
-    -1: (xdev.ConfigurationError, "at least 1"),
-    1.5: (TypeError, r"prefetch=1.5\): give a whole number"),
-    "2": (TypeError, "prefetch=.*give a whole number"),
-    None: (TypeError, "prefetch=None.*give a whole number"),
-}
+REFUSED = [
+    ({"prefetch": 0}, xdev.ConfigurationError, "at least 1"),
+    ({"prefetch": -1}, xdev.ConfigurationError, "at least 1"),
+    ({"prefetch": 1.5}, TypeError, r"prefetch=1.5\): give a whole number"),
+    ({"prefetch": "2"}, TypeError, "prefetch=.*give a whole number"),
+    ({"prefetch": None}, TypeError, "prefetch=None.*give a whole number"),
+    ({"device": "gpu"}, xdev.ConfigurationError, "no device is called 'gpu'"),
+]
 
 
-@pytest.mark.parametrize("prefetch", REFUSED)
-def test_a_prefetch_that_is_no_count_is_refused_at_once(device, prefetch):
-    error, text = REFUSED[prefetch]
-    with pytest.raises(error, match=text):
-        xdev.batches([], device, prefetch=prefetch)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"prefetch": 0}, {"prefetch": 1.5}, {"device": "gpu"}],
-    ids=str,
-)
-def test_what_is_refused_has_started_no_iterable(device, given):
+@pytest.mark.parametrize(("options", "error", "text"), REFUSED, ids=str)
+def test_what_is_refused_has_started_no_iterable(device, options, error, text):
     class Loader:
         def __iter__(self):
             pytest.fail("it would have started its workers")
 
-    with pytest.raises((TypeError, xdev.ConfigurationError)):
-        xdev.batches(Loader(), **{"device": device, **given})
+    with pytest.raises(error, match=text):
+        xdev.batches(Loader(), **{"device": device, **options})
 
 
 def test_an_iterable_begins_when_it_is_given(device):
@@ -450,7 +431,7 @@ def test_an_iterable_that_hangs_does_not_hold_up_who_leaves(far, until, feeds):
 @pytest.mark.parametrize(
     "rest", ["", "time.sleep(0.05)", "raise SystemExit(0)", "next(moved)"]
 )
-def test_python_ends_with_an_iterator_in_the_middle(far, rest):
+def test_python_ends_with_an_iterator_in_the_middle(far, rest, python):
     code = f"""if 1:
         import threading, time
         import numpy as np, xdev
@@ -463,14 +444,11 @@ def test_python_ends_with_an_iterator_in_the_middle(far, rest):
         assert int(next(moved)[0]) == 0
         {rest}
     """
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = python("-W", "ignore", "-c", code)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_forked_child_says_that_it_cannot_go_on():
+def test_a_forked_child_says_that_it_cannot_go_on(python):
     code = """if 1:
         import os, numpy as np, xdev
         moved = xdev.batches([np.full(9, n) for n in range(9)], "fake")
@@ -485,8 +463,7 @@ def test_a_forked_child_says_that_it_cannot_go_on():
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert int(next(moved)[0]) == 1
     """
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    subprocess.run(command, check=True, timeout=60)
+    assert python("-W", "ignore", "-c", code).returncode == 0
 
 
 # -- a real device's memory ------------------------------------------------------------

@@ -1,8 +1,6 @@
 import asyncio
 import contextvars
 import logging
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -195,10 +193,8 @@ with transfer_guard("log"):
 """
 
 
-def test_log_names_the_line_of_a_processs_first_call():
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST], check=True, capture_output=True, text=True
-    )
+def test_log_names_the_line_of_a_processs_first_call(python):
+    done = python("-c", FIRST)
 
     assert done.stderr.split() == ["<string>:6", "<string>:7"]
 
