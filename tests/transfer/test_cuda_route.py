@@ -16,7 +16,7 @@ import xdev
 from xdev import memory
 from xdev.device import Device, registry
 from xdev.errors import CaptureError
-from xdev.transfer import copies, cuda, packs, pinned, pinned as lifetimes, staging
+from xdev.transfer import copies, cuda, packs, pinned as lifetimes, staging
 
 HOST, DEVICE = xdev.Device("cpu"), xdev.Device("cuda:0")
 
@@ -412,7 +412,7 @@ def test_what_is_packed_lies_in_the_packs_and_comes_back(driver):
     there = packs.upload(arrays, cuda)
     for x in arrays:  # they may be changed as soon as it has returned
         x[...] = 0
-    kept = [memory for _, held in pinned._under_way for memory in held]
+    kept = [memory for _, held in lifetimes._under_way for memory in held]
     back = packs.download(there, cuda)
 
     count = len(packs.packs([x.nbytes for x in arrays]))
