@@ -9,6 +9,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from running import called, without_source
 
 import xdev
 
@@ -23,38 +24,23 @@ print(mean(x, x).tolist())
 """
 
 
-def without_source(text, name):
-    scope = {}
-    exec(compile(text, "<nowhere>", "exec"), scope)  # noqa: S102
-    return scope[name]
-
-
 @pytest.mark.parametrize("types", ["BB", "bb", "Hi", "Bf", "Ll", "L?", "??"])
 def test_without_source_integers_that_would_be_wider_are_refused(device, types):
-    x, y = (xdev.asarray(np.ones(3, t), device=device) for t in types)
     mean = xdev.vectorize(without_source(MEAN, "mean"))
-
     words = r"mean.*no source .*<nowhere>:1.*a file.*3\.13.*int64.*signatures"
     for _ in range(2):
         with pytest.raises(TypeError, match=words):
-            mean(x, y)
+            called(device, mean, *(np.ones(3, t) for t in types))
 
 
 @pytest.mark.parametrize("types", ["dd", "ff", "fd", "ll", "l?", "ld", "DD"])
-def test_without_source_others_are_computed(device, types):
+def test_without_source_others_and_signatures_are_computed(device, types):
     x, y = (np.array([3, 1], t) for t in types)
-    product = xdev.vectorize(without_source("def f(x, y): return x * y * 2", "f"))
-
-    found = product(*(xdev.asarray(each, device=device) for each in (x, y)))
-
-    np.testing.assert_array_equal(xdev.to_numpy(found), x.real.astype(int) * y * 2)
-
-
-def test_without_source_a_signature_is_the_way_out(device):
+    product = xdev.vectorize(without_source("def f(x, y): return x * y * 2"))
+    found = called(device, product, x, y)
+    np.testing.assert_array_equal(found, x.real.astype(int) * y * 2)
     mean = xdev.vectorize(["uint8(uint8, uint8)"])(without_source(MEAN, "mean"))
-    x = xdev.asarray(LARGE, device=device)
-
-    assert xdev.to_numpy(mean(x, x)).tolist() == [200, 100]
+    assert called(device, mean, LARGE, LARGE).tolist() == [200, 100]
 
 
 def test_a_function_without_source_is_refused_inside_another():
@@ -67,23 +53,14 @@ def test_a_function_without_source_is_refused_inside_another():
 
 
 @pytest.mark.parametrize("options", [["-c"], ["-Wdefault", "-sc"]])
-def test_the_source_of_a_command_is_found(options):
-    run = [sys.executable, *options, PROGRAM, "an argument"]
-    ran = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
-
-    assert ran.stdout == "[72, 100]\n"
+def test_the_source_of_a_command_is_found(python, options):
+    assert python(*options, PROGRAM, "an argument").stdout == "[72, 100]\n"
 
 
 def test_standard_input_has_no_source_before_python_3_13():
     ran = subprocess.run(
-        [sys.executable],
-        input=PROGRAM,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [sys.executable], input=PROGRAM, capture_output=True, text=True, check=False
     )
-
     if ran.returncode:
         assert "TypeError: mean(uint8, uint8): no source" in ran.stderr
     else:

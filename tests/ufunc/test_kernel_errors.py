@@ -1,7 +1,5 @@
 """Wrong kernels and calls are told what is wrong, and the way out."""
 
-import re
-
 import numpy as np
 import pytest
 from running import ran, there
@@ -111,13 +109,11 @@ def test_a_function_that_cannot_be_compiled_shows_types_and_line(device):
         out[i] = x[i].nothing_like_that
 
     x, out = there(device, np.zeros(3, np.float32), np.ones(3))
-
-    with pytest.raises(TypeError) as caught:
+    words = r"^cannot compile broken\(float32\[:\], float64\[:\]\)(?s:.*)test_kernel_"
+    with pytest.raises(
+        TypeError, match=rf"{words}errors.py:\d+: out\[i\] = x\[i\].not"
+    ):
         broken[3](x, out)
-
-    text = str(caught.value)
-    assert text.startswith("cannot compile broken(float32[:], float64[:])")
-    assert re.search(r"test_kernel_errors.py:\d+: out\[i\] = x\[i\].nothing_like", text)
     assert xdev.to_numpy(out).tolist() == [1, 1, 1]
 
 
