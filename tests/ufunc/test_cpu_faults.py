@@ -149,25 +149,41 @@ def test_functions_whose_containers_may_raise_are_refused(function, reason):
     assert out.tolist() == [-1, -1, -1]
 
 
-def test_what_is_tested_first_is_compiled():
-    def looked_up(i):
-        return TABLE[i] if 0 <= i < len(TABLE) else math.nan
-
-    x = np.array([0, 7, 2, -9])
-    got = xdev.vectorize(looked_up)(x)
-    np.testing.assert_array_equal(got, [1, np.nan, 3, np.nan])
+def tested_first(i):
+    return TABLE[i] if 0 <= i < len(TABLE) else math.nan
 
 
-def test_what_cannot_happen_is_compiled():
-    def guarded(i):
-        total = 0
-        for k in range(0, 9, max(i, 1)):
-            total += k
-        return total + ((1, 2, 4).index(i) if i in (1, 2, 4) else -1)
+def guarded(i):
+    total = 0
+    for k in range(0, 9, max(i, 1)):
+        total += k
+    return total + ((1, 2, 4).index(i) if i in (1, 2, 4) else -1)
 
-    x = np.array([1, 2, 3, 4, 0])
-    expected = list(map(guarded, x.tolist()))
-    assert xdev.vectorize(guarded)(x).tolist() == expected
+
+def made_inside(x):
+    return np.ones(max(int(x), 0)).sum()
+
+
+def of_containers(i):
+    values, table = {1, 2}, {1: 2}
+    values.discard(i)
+    array = np.zeros(3)
+    array[0] = len(values) + len(table) + (i in table)
+    return array[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (tested_first, [0, 7, 2, -9]),
+        (guarded, [1, 2, 3, 4, 0]),
+        (made_inside, [1.0, -2.0, 7.0]),
+        (of_containers, [1, 2, 3]),
+    ],
+)
+def test_what_cannot_happen_is_compiled(function, x):
+    found = xdev.vectorize(function)(np.array(x))
+    np.testing.assert_array_equal(found, list(map(function, x)))
 
 
 def stepped(x):
@@ -219,26 +235,6 @@ def test_a_sieve_is_compiled(device):
 
     expected = [n for n in range(2, 100) if all(n % k for k in range(2, n))]
     assert xdev.to_numpy(xdev.nonzero(primes)[0]).tolist() == expected
-
-
-def test_functions_of_arrays_made_inside_are_compiled():
-    def counted(x):
-        return np.ones(max(int(x), 0)).sum()
-
-    x = np.array([1.0, -2.0, 7.0])
-    assert xdev.vectorize(counted)(x).tolist() == [1.0, 0.0, 7.0]
-
-
-def test_functions_with_containers_that_cannot_raise_are_compiled():
-    def counted(i):
-        values, table = {1, 2}, {1: 2}
-        values.discard(i)
-        array = np.zeros(3)
-        array[0] = len(values) + len(table) + (i in table)
-        return array[0]
-
-    x = np.array([1, 2, 3])
-    assert xdev.vectorize(counted)(x).tolist() == [3.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("line", [34, 92, 13])  # pickled: quotes, a backslash …

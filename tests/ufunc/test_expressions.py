@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from running import same, there
 
 import xdev
 from xdev.compile.elementwise import _folder, computed
@@ -302,32 +303,24 @@ def test_integers_are_compared_with_numbers_that_they_do_not_hold(
 @pytest.mark.parametrize(
     ("name", "chars"),
     [
-        *(
-            (name, "?bBhilqefd")
-            for name in ("add", "multiply", "maximum", "logical_or")
-        ),
+        *((f, "?bBhilqefd") for f in ("add", "multiply", "maximum", "logical_or")),
         *((name, "?bBhilq") for name in ("bitwise_and", "bitwise_xor")),
         *((name, "efd") for name in ("hypot", "logaddexp")),
     ],
 )
 def test_folds_have_numpys_types(device, name, chars):
-    for char in chars:
-        _fold(device, name, char)
-
-
-def _fold(device, name, char):
-    values = np.asarray([[1, 0, 3, 2], [1, 2, 0, 1]]).astype(char)
-    x = xdev.asarray(values, device=device)
     own, numpys = getattr(xdev, name), getattr(np, name)
-    for call in (
+    calls = [
         lambda f, y: f.reduce(y, 1),
         lambda f, y: f.accumulate(y, 1),
         lambda f, y: f.outer(y[0], y[1]),
-        *([lambda f, y: f.reduce(y[:, :0], 1)] if numpys.identity is not None else []),
-    ):
-        result, expected = xdev.to_numpy(call(own, x)), call(numpys, values)
-        assert result.dtype == expected.dtype
-        np.testing.assert_allclose(result, expected, rtol=2e-3)
+    ]
+    if numpys.identity is not None:
+        calls.append(lambda f, y: f.reduce(y[:, :0], 1))
+    for char, call in product(chars, calls):
+        values = np.asarray([[1, 0, 3, 2], [1, 2, 0, 1]]).astype(char)
+        found = call(own, xdev.asarray(values, device=device))
+        same(found, call(numpys, values), 2e-3)
 
 
 @pytest.mark.parametrize("char", "gGO")
@@ -350,14 +343,13 @@ def test_a_long_double_is_refused_on_a_gpu(cuda):
 
 
 def test_where_and_the_other_keywords_are_numpys(device):
-    values, mask = np.asarray([1.0, 2.0, 3.0]), np.asarray([True, False, True])
-    x, where = (xdev.asarray(a, device=device) for a in (values, mask))
-    out = xdev.zeros(3, device=device)
-
+    x, where, out, whole = there(
+        *(device, np.asarray([1.0, 2.0, 3.0]), np.asarray([True, False, True])),
+        *(np.zeros(3), np.zeros(3, int)),
+    )
     assert xdev.add(x, 1, out=out, where=where) is out
     assert xdev.to_numpy(out).tolist() == [2.0, 0.0, 4.0]
     assert xdev.add(x, 1, dtype=np.float32).dtype == np.float32
-    whole = xdev.zeros(3, dtype=np.int64, device=device)
     assert xdev.add(x, 1, out=whole, casting="unsafe") is whole
     assert xdev.to_numpy(whole).tolist() == [2, 3, 4]
     with pytest.raises(TypeError, match="has no keyword 'axis'"):

@@ -45,41 +45,23 @@ def test_wrong_arguments(device):
     assert "graph of chain" in repr(xdev.graph(chain, x, x))
 
 
-def test_a_freed_argument_is_refused(real_device):
-    x, y = (xdev.zeros(100_000, device=real_device) for _ in range(2))
-    xdev.memory.free(x)
-
-    with pytest.raises(xdev.UseAfterFreeError):
-        xdev.graph(step, x, y)()
-
-
-def test_a_replay_refuses_an_argument_that_was_freed_since(device):
+def test_a_freed_argument_is_refused(device):
     x, y = (xdev.zeros(100_000, device=device) for _ in range(2))
-    alone, held = (
-        xdev.graph(step, x, y),
-        xdev.graph(lambda d: d["y"][0] + 1, {"y": [y]}),
-    )
-    alone(), held()
+    alone = xdev.graph(step, x, y)
+    held = xdev.graph(lambda d: d["y"][0] + 1, {"y": [y]})
+    outer = xdev.graph(lambda x: (alone(), x + 1)[1], x)
+    graphs = {alone: "step", held: "<lambda>", outer: "step"}
+    for g in graphs:
+        g()
 
     xdev.memory.free(y)
-    for g, name in (alone, "step"), (held, "<lambda>"):
-        with pytest.raises(
-            xdev.UseAfterFreeError,
-            match=rf"the graph of {name}: an argument of shape \(100000,\) was freed",
-        ):
+    words = r"the graph of {}: an argument of shape \(100000,\) was freed"
+    for g, name in graphs.items():
+        with pytest.raises(xdev.UseAfterFreeError, match=words.format(name)):
             g()
     assert not xdev.any(x)
-
-
-def test_a_replay_refuses_a_freed_argument_of_a_graph_inside(device):
-    x, y = (xdev.zeros(100_000, device=device) for _ in range(2))
-    inner = xdev.graph(step, x, y)
-    outer = xdev.graph(lambda x: (inner(), x + 1)[1], x)
-    outer()
-
-    xdev.memory.free(y)
-    with pytest.raises(xdev.UseAfterFreeError, match="the graph of step: an argument"):
-        outer()
+    with pytest.raises(xdev.UseAfterFreeError):
+        xdev.graph(step, x, y)()
 
 
 @pytest.mark.parametrize("device", ["cpu", "fake"])

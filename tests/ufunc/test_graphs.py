@@ -2,11 +2,13 @@
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from chains import address, arrays, chain, step, values
+from running import host, same
 
 import xdev
 
@@ -38,8 +40,12 @@ def test_results_keep_their_addresses(real_device):
     assert before not in map(address, others)
 
 
-def test_containers_come_back_as_they_are(device):
+def test_containers_come_back_as_they_are_and_hold_arguments(device):
     x, y = arrays(device)
+    both = {"x": x, "y": [y]}
+    same(
+        xdev.graph(lambda both: step(both["x"], both["y"][0]), both)(), host(step(x, y))
+    )
     g = xdev.graph(lambda x, y: {"a": [x + y, None], "b": Pair(x, xdev.sum(y))}, x, y)
     first = g()
     y[...] = 2.0
@@ -52,16 +58,7 @@ def test_containers_come_back_as_they_are(device):
     assert float(again["b"].high) == 2000
 
 
-def test_arguments_in_containers(device):
-    x, y = arrays(device)
-    g = xdev.graph(lambda both: step(both["x"], both["y"][0]), {"x": x, "y": [y]})
-
-    np.testing.assert_array_equal(
-        xdev.to_numpy(g()), xdev.to_numpy(step(x, y)), strict=True
-    )
-
-
-def test_work_in_place_is_done_once_a_replay(device):
+def test_work_in_place_is_done_once_a_replay_and_buffers_are_the_functions(device):
     x, y = arrays(device)
 
     def add(x, y):
@@ -73,19 +70,13 @@ def test_work_in_place_is_done_once_a_replay(device):
     assert g() is None
     assert g() is None
     np.testing.assert_array_equal(xdev.to_numpy(x), values(0) + values(1) + values(1))
-
-
-def test_a_buffer_of_the_functions_own(device):
-    x, y = arrays(device)
     buffer = xdev.empty_like(x)
     g = xdev.graph(lambda x: step(x, y, out=buffer), x)
-    expected = step(x, y)
-
     assert g() is buffer
-    np.testing.assert_array_equal(xdev.to_numpy(buffer), xdev.to_numpy(expected))
+    same(buffer, host(step(x, y)))
 
 
-def test_two_graphs_in_turn(device):
+def test_two_graphs_in_turn_and_one_inside_another(device):
     x, y = arrays(device)
     one, two = xdev.graph(step, x, y), xdev.graph(step, y, x)
     results = [one(), two()]
@@ -95,33 +86,20 @@ def test_two_graphs_in_turn(device):
         assert one() is results[0]
         assert two() is results[1]
         for found, expected in zip(results, (step(x, y), step(y, x)), strict=True):
-            np.testing.assert_array_equal(xdev.to_numpy(found), xdev.to_numpy(expected))
-
-
-def test_a_graph_inside_another(device):
-    x, y = arrays(device)
-    inner = xdev.graph(step, x, y)
-    outer = xdev.graph(lambda y: inner() + y, y)
+            same(found, host(expected))
+    outer = xdev.graph(lambda y: one() + y, y)
     x += y
-
-    expected = xdev.to_numpy(step(x, y) + y)
-    np.testing.assert_array_equal(xdev.to_numpy(outer()), expected)
+    same(outer(), host(step(x, y) + y))
 
 
 def test_several_threads_replay_one_graph(device):
     x, y = arrays(device)
     g = xdev.graph(chain, x, y)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(g())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: g(), range(4)))
 
     assert all(each is found[0] for each in found)
-    np.testing.assert_array_equal(
-        xdev.to_numpy(found[0]), xdev.to_numpy(chain(x, y)), strict=True
-    )
+    same(found[0], host(chain(x, y)))
 
 
 def test_the_functions_own_error_comes_as_it_is(device):
@@ -163,9 +141,7 @@ def nodes(g):
 
 @pytest.mark.cuda
 def test_a_chain_is_one_graph_of_as_many_kernels(cuda):
-    x, y = arrays(cuda)
-
-    assert nodes(xdev.graph(chain, x, y)) == 5
+    assert nodes(xdev.graph(chain, *arrays(cuda))) == 5
 
 
 @pytest.mark.cuda

@@ -68,16 +68,12 @@ class Lender:
 
     def __init__(self, values):
         self.values = values
+        self.__dlpack__ = values.__dlpack__
+        self.__dlpack_device__ = values.__dlpack_device__
 
     @property
     def __array_interface__(self):
         return self.values.__array_interface__
-
-    def __dlpack__(self, **keywords):
-        return self.values.__dlpack__(**keywords)
-
-    def __dlpack_device__(self):
-        return self.values.__dlpack_device__()
 
 
 @pytest.mark.parametrize("make", [Exporter, lambda: Lender(np.arange(3.0))])
