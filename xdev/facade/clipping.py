@@ -48,34 +48,23 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
             if _adapting(lower) is lower and _adapting(upper) is upper:
                 raise
     xp = namespace_of(x)
-    bounds = [
-        (limit, _within(xp, bound, x.dtype, inwards))
-        for limit, bound, inwards in (
-            (xp.maximum, lower, "ceil"),
-            (xp.minimum, upper, "floor"),
-        )
-        if bound is not None
-    ]
-    if not bounds:
-        if x.dtype.kind == "b":  # positive() has no bools
-            return xp.logical_or(x, False, out=out)
-        return xp.positive(x, out=out)
-    if len(bounds) > 1 and xp is not np:
-        return _limited(x, bounds[0][1], bounds[1][1], out)
-    result = x
-    for limit, bound in bounds[:-1]:
-        result = limit(result, bound)
-    limit, bound = bounds[-1]
-    return limit(result, bound, out=out)
+    lower = None if lower is None else _within(xp, lower, x.dtype, "ceil")
+    upper = None if upper is None else _within(xp, upper, x.dtype, "floor")
+    if lower is None:  # and upper, too: a copy, of bools as well
+        return xp.minimum(x, x if upper is None else upper, out=out)
+    if upper is None:
+        return xp.maximum(x, lower, out=out)
+    if x.dtype.kind == "b" and xp is np:  # whose clip() has no bools
+        return np.minimum(np.maximum(x, lower), upper, out=out)
+    return _limited(x, lower, upper, out)
 
 
 def _limited(x: Any, lower: Any, upper: Any, out: Any) -> Any:
     """Limit an array to bounds of its data type, or numbers that adapt to it."""
     if isinstance(x, HOST):
         return x.clip(lower, upper, out)
-    if out is None:
-        return _on_cuda()(x, lower, upper)
-    return _on_cuda()(x, lower, upper, out=out)
+    keywords = {} if out is None else {"out": out}
+    return _on_cuda()(x, lower, upper, **keywords)
 
 
 @cache
@@ -126,8 +115,7 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
         return _whole(xp, getattr(xp, inwards)(bound), dtype)
     first, last = _ends(bound.dtype)
     low, high = max(least, first), min(most, last)
-    inside = xp.where(bound < low, low, xp.where(bound > high, high, bound))
-    return inside.astype(dtype)
+    return xp.clip(bound, low, high).astype(dtype)
 
 
 def _is_complex(bound: Any) -> bool:

@@ -299,7 +299,7 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
     """
     function = of_alike(name, arrays.values())
     if function is None:
-        library, like = _common(name, arrays.items())
+        library, like = common(name, arrays.items())
         function = library.bound(name, like)
     return function
 
@@ -397,24 +397,30 @@ def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
             arrays.append((label, value))
     if not arrays and not hosts:
         raise no_arrays(name, list(arguments))
-    return _common(name, arrays or hosts)
+    return common(name, arrays or hosts)
 
 
-def _common(name: str, items: Any) -> tuple[Library, Any]:
-    """Return the library of all the arrays, and the first of them."""
+def common(name: str, items: Any) -> tuple[Library, Any]:
+    """Return the library of all the arrays, and the first of them.
+
+    Raises
+    ------
+    DeviceMismatchError
+        They are of two libraries or devices.
+    """
     first: Any = None
     for label, value in items:
-        library = library_of(value, name, label)
-        here = library.device(value)
+        other = library_of(value, name, label)
+        there = other.device(value)
         if first is None:
-            first, common, where = (label, value), library, here
-        elif library is common and (here == where or here is None or where is None):
+            first, library, here = (label, value), other, there
+        elif other is library and (there == here or there is None or here is None):
             continue
-        elif may_join(library, value, first[1]):
-            first, common, where = (label, value), library, here
-        elif not may_join(common, first[1], value):
+        elif may_join(other, value, first[1]):
+            first, library, here = (label, value), other, there
+        elif not may_join(library, first[1], value):
             raise mismatch(name, first, (label, value))
-    return common, first[1]
+    return library, first[1]
 
 
 def may_join(library: Library, collection: Any, x: Any) -> bool:

@@ -22,7 +22,7 @@ from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
 from xdev.device.fake_arrays import positions, strict
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import libraries, library_of, may_join, place
+from xdev.facade.dispatch import common, libraries, place
 from xdev.ufunc import Ufunc
 from xdev.ufunc.complaints import mismatch, where_is
 
@@ -134,8 +134,7 @@ def leader(
     """Return the library of all arrays among the arguments, and an array of it.
 
     Without arrays they are NumPy and None; of NumPy's arrays the class may stand for
-    one. A 0-d array of NumPy's is a number, which
-    goes anywhere.
+    one. A 0-d array of NumPy's is a number, which goes anywhere.
 
     Raises
     ------
@@ -145,32 +144,34 @@ def leader(
     kinds = {*map(type, args), *map(type, options.values())}
     if kinds <= PLAIN:
         return NUMPY, ndarray if ndarray in kinds else None
-    library: Library = NUMPY
-    first: tuple[tuple[int, ...], Any] | None = None
-    for path, x in arrays_in((*args, *options.values())):
-        other: Library = NUMPY if type(x) is ndarray else library_of(x, name)
-        if first is None or (library is NUMPY and not first[1].ndim):
-            library, first = other, (path, x)
-        elif (other is not NUMPY or x.ndim) and (
-            other is not library or other.device(x) != library.device(first[1])
-        ):
-            labels = [
-                _label(function, args, options, where) for where in (first[0], path)
-            ]
-            if not _may_meet(labels, (library, first[1]), (other, x)):
-                one, two = zip(labels, (first[1], x), strict=True)
-                raise mismatch(f"numpy.{name}", one, two)
-            if other.chunk is not None:
-                library, first = other, (path, x)
-    return library, None if first is None else first[1]
+    pairs: list[Any] = [
+        (_Label(function, args, options, path), x)
+        for path, x in arrays_in((*args, *options.values()))
+    ]
+    arrays = [pair for pair in pairs if type(pair[1]) is not ndarray or pair[1].ndim]
+    if not pairs:
+        return NUMPY, None
+    library, like = common(f"numpy.{name}", arrays or pairs)
+    if library.chunk is not None:
+        plain = [pair for pair in arrays if not hasattr(pair[1], "dask")]
+        if plain and any(str(label).startswith("out") for label, _ in arrays):
+            collection = next(pair for pair in arrays if pair[1] is like)
+            raise mismatch(f"numpy.{name}", plain[0], collection)  # never written
+    return library, like
 
 
-def _may_meet(labels: list[str], one: tuple[Library, Any], two: Any) -> bool:
-    """Say whether one of two arrays is a collection, and the other like its chunks."""
-    if any(label.startswith("out") for label in labels):  # which would not be written
-        return False
-    (library, x), (other, y) = one, two
-    return may_join(library, x, y) or may_join(other, y, x)
+class _Label:
+    """What an argument, or a part of it, is called: found out where a text says it."""
+
+    def __init__(self, *place: Any) -> None:
+        self._place = place
+
+    def __str__(self) -> str:
+        function, args, options, path = self._place
+        labels = [*positions(function)[: len(args)]]
+        labels += [f"args[{k}]" for k in range(len(labels), len(args))]
+        labels += options
+        return "".join((labels[path[0]], *(f"[{index}]" for index in path[1:])))
 
 
 def settled(result: Any) -> Any:
@@ -296,14 +297,6 @@ def _standard(library: Library, name: str) -> Callable[..., Any]:
             f"xdev.to_device(result, xdev.device_of(x))"
         ) from error
     return own
-
-
-def _label(function: Any, args: Any, options: Any, path: tuple[int, ...]) -> str:
-    """Return what an argument, or a part of it, is called."""
-    places = positions(function)[: len(args)]
-    labels = [*places, *(f"args[{k}]" for k in range(len(places), len(args)))]
-    labels += options
-    return labels[path[0]] + "".join(f"[{index}]" for index in path[1:])
 
 
 def dispatching(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
