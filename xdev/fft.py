@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xdev.facade.creation import number_of_host, whole_numbers
-from xdev.facade.dispatch import of_one, place
+from xdev.facade.dispatch import factory, of_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -492,7 +492,7 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    where = place(device, chunks, "fft.fftfreq", more)
+    where = factory(device, chunks, "fft.fftfreq", more)
     return where.fftfreq(*_samples("fft.fftfreq", n, d), dtype)
 
 
@@ -538,7 +538,7 @@ def rfftfreq(
     >>> xdev.fft.rfftfreq(4, d=0.5)
     array([0. , 0.5, 1. ])
     """
-    where = place(device, chunks, "fft.rfftfreq", more)
+    where = factory(device, chunks, "fft.rfftfreq", more)
     return where.rfftfreq(*_samples("fft.rfftfreq", n, d), dtype)
 
 

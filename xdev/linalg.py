@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from xdev.facade.decompositions import (
+from xdev.facade.dispatch import library_of, of_one, of_pair
+from xdev.facade.linear_algebra import (
     cholesky,
     eig,
     eigh,
     eigvals,
     eigvalsh,
+    matmul,
+    matrix_transpose,
     qr,
     svd,
     svdvals,
+    tensordot,
+    vecdot,
 )
-from xdev.facade.dispatch import library_of, of_one, of_pair
-from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 
 if TYPE_CHECKING:
     from typing import Never

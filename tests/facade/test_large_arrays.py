@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import xdev
 from xdev.compile import threads
-from xdev.facade import definitions, dispatch, host_threads, inspection
-from xdev.ufunc import cpu_threads
+from xdev.facade import cpu_threads, definitions, dispatch, inspection
+from xdev.ufunc import cpu_threads as ufunc_threads
 
 UNARY = ("exp", "sin", "sqrt", "abs", "negative", "isnan", "floor", "square")
 BINARY = ("add", "multiply", "subtract", "divide", "less", "maximum", "pow", "atan2")
@@ -25,7 +25,7 @@ def parts(request, monkeypatch):
 
     def noted(task, n, *, grain=1):
         shared.append(n)
-        run(task, n, grain=1 if grain < cpu_threads.LINE else cpu_threads.LINE)
+        run(task, n, grain=1 if grain < ufunc_threads.LINE else ufunc_threads.LINE)
 
     monkeypatch.setattr(threads, "run", noted)
     monkeypatch.setattr(threads._config, "num_threads", lambda: request.param)
@@ -35,9 +35,9 @@ def parts(request, monkeypatch):
     monkeypatch.setattr(dispatch, "LARGE", dict.fromkeys(dispatch.LARGE, 2))
     for module in dispatch, inspection:
         monkeypatch.setattr(module, "MANY", 2)
-    monkeypatch.setattr(host_threads, "_costs", {})
-    monkeypatch.setattr(host_threads, "PART", 64)
-    monkeypatch.setattr(host_threads, "BLOCK", 32)
+    monkeypatch.setattr(cpu_threads, "_costs", {})
+    monkeypatch.setattr(cpu_threads, "PART", 64)
+    monkeypatch.setattr(cpu_threads, "BLOCK", 32)
     forget()
     yield shared
     forget()
@@ -221,11 +221,11 @@ def test_folds_along_axes_have_numpys_bits(parts, name, shape):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_bits_of_a_fold_are_those_of_its_values(monkeypatch, name, dtype):
     x = np.random.default_rng(1).standard_normal((400, 333)).astype(dtype) + 1
-    monkeypatch.setattr(host_threads, "PART", 4096)
+    monkeypatch.setattr(cpu_threads, "PART", 4096)
     found = set()
     for count in (1, 2, 3, 16):
         monkeypatch.setattr(threads._config, "num_threads", lambda count=count: count)
-        monkeypatch.setattr(host_threads, "_costs", {})
+        monkeypatch.setattr(cpu_threads, "_costs", {})
         for cut in (1e-12, 1.0):
             monkeypatch.setattr(threads, "CUT", cut)
             found |= {float(getattr(xdev, name)(x)) for _ in range(5)}

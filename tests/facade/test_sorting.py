@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.facade import host_sorting
+from xdev.facade import cpu_sorting
 
 RANDOM = np.random.default_rng(20251121)
 INTEGERS = ["bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "q"]
@@ -105,9 +105,9 @@ def check(x, axis):
 def quick(request, monkeypatch):
     """Let small arrays and ordered ones, too, take the ways of large random ones."""
     if request.param == "always":
-        monkeypatch.setattr(host_sorting, "FEW", 1)
-        monkeypatch.setattr(host_sorting, "FEW_ORDERED", 1)
-        monkeypatch.setattr(host_sorting, "_is_for_timsort", lambda x, _: x.size == 0)
+        monkeypatch.setattr(cpu_sorting, "FEW", 1)
+        monkeypatch.setattr(cpu_sorting, "FEW_ORDERED", 1)
+        monkeypatch.setattr(cpu_sorting, "_is_for_timsort", lambda x, _: x.size == 0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -483,7 +483,7 @@ def test_what_is_no_copy_is_left_to_cupy(gpu, copies):
 @pytest.mark.parametrize("dtype", [">f8", ">i2", "<c8", "?"])
 def test_a_number_on_cuda_has_the_machines_byte_order(gpu, dtype):
     number = np.ones((), dtype)
-    made = cuda.CudaPlace(0).asarray(number, None, None)
+    made = cuda.CudaFactory(0).asarray(number, None, None)
 
     assert gpu.host(made) == 1
     assert made.dtype == number.dtype.newbyteorder("=")

@@ -1,4 +1,4 @@
-"""The seams of the facade: libraries' functions, data types, and places of arrays."""
+"""The seams of the facade: libraries' functions, data types, factories of arrays."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ class Library:
     chunk: Callable[[Any], tuple[type, object]] | None = None
     if TYPE_CHECKING:
         #: Of an array of a library without a type of device: where it is.
-        place: Callable[[Any], Place]
+        factory: Callable[[Any], Factory]
 
     def __init__(
         self,
@@ -367,7 +367,7 @@ def result_dtype(xp: Any, function: Callable[..., Any], values: list[Any]) -> An
         return function(*samples).dtype
 
 
-#: What a place makes: each is a method of it.
+#: The functions that make arrays: each is a method of a factory.
 MAKERS = (
     *("empty", "zeros", "ones", "full", "arange", "linspace", "eye", "asarray"),
     *("empty_like", "zeros_like", "ones_like", "full_like", "from_dlpack"),
@@ -375,11 +375,11 @@ MAKERS = (
 )
 
 
-class Place:
-    """A device that arrays are made on. ``dtype`` is in anybody's terms or None.
+class Factory:
+    """What makes arrays on one device. ``dtype`` is any library's, or None.
 
-    What is ``_like`` an array has its shape: the array is on this device. Those places
-    whose arrays have memory of their own say how it is had, and filled.
+    The array that a ``_like`` function takes is on this device. A factory of arrays
+    with memory of their own defines ``empty`` and ``filled``, which others here use.
     """
 
     if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-# ruff: noqa: D102 - backends.Place says what each method does
+# ruff: noqa: D102 - backends.Factory says what each method does
 """NumPy as the facade's library, and its arrays, in memory from xdev's host pool."""
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from xdev._freed import FREED, use_after_free
 from xdev._tracking import TRACKING
 from xdev.errors import type_name
-from xdev.facade import host_sorting
+from xdev.facade import cpu_sorting
 from xdev.facade.backends import (
     CLASSES,
     FLOAT32,
     FLOAT64,
     NAMED,
     PYTHON_SCALARS,
+    Factory,
     Functions,
     Library,
-    Place,
     as_shape,
     to_numpy_dtype,
 )
@@ -284,10 +284,10 @@ MENDED: dict[str, Callable[..., Any]] = {
     "tril": _tril,  # creation functions come from the pool
     "triu": _triu,  # likewise
     "meshgrid": _meshgrid,  # likewise
-    "sort": host_sorting.sort,  # has no descending=
-    "argsort": host_sorting.argsort,  # has no descending=
+    "sort": cpu_sorting.sort,  # has no descending=
+    "argsort": cpu_sorting.argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
-    "unique_values": host_sorting.unique_values,  # has the order of a hash table
+    "unique_values": cpu_sorting.unique_values,  # has the order of a hash table
     "linalg.eig": _eig,  # may be real where all imaginary parts are 0
     "linalg.eigvals": _eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
@@ -444,9 +444,9 @@ OF_ARRAYS = Functions(
         "vecdot": _vecdot,
         "broadcast_arrays": _broadcast_arrays,
         "tensordot": _tensordot,
-        "unique_all": host_sorting.unique_all,
-        "unique_counts": host_sorting.unique_counts,
-        "unique_inverse": host_sorting.unique_inverse,
+        "unique_all": cpu_sorting.unique_all,
+        "unique_counts": cpu_sorting.unique_counts,
+        "unique_inverse": cpu_sorting.unique_inverse,
     },
 )
 
@@ -470,7 +470,7 @@ NUMPY = NumPyLibrary()
 
 
 @final
-class HostPlace(Place):
+class HostFactory(Factory):
     """The host."""
 
     __slots__ = ()
@@ -559,7 +559,7 @@ class HostPlace(Place):
         return pooled(array) if copy else array
 
 
-HOST = HostPlace()
+HOST = HostFactory()
 
 
 def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:

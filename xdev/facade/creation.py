@@ -16,7 +16,7 @@ from xdev.device import Device, as_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.errors import type_name
 from xdev.facade.cpu import SMALL
-from xdev.facade.dispatch import BESIDE, direct, moved, place, place_of, stays
+from xdev.facade.dispatch import BESIDE, direct, factory, factory_of, moved, stays
 from xdev.ufunc.complaints import PAGE, misplaced
 
 if TYPE_CHECKING:
@@ -90,22 +90,22 @@ def asarray(
         if kind in BESIDE or kind.__module__ in _PLAIN_MODULES:
             if (kind is list or kind is tuple) and "dask.array" in sys.modules:
                 _refuse_collections(obj)
-            return place(device).asarray(obj, dtype, copy)
+            return factory(device).asarray(obj, dtype, copy)
         if not _is_array(obj):
             exported = _exported(obj)
             if exported is None:
-                return place(device).asarray(obj, dtype, copy)
+                return factory(device).asarray(obj, dtype, copy)
             obj = exported
     if stays(obj, device):
-        return place_of(obj, "asarray").asarray(obj, dtype, copy)
+        return factory_of(obj, "asarray").asarray(obj, dtype, copy)
     there = _moved(obj, device, "asarray", copy)
-    return there if dtype is None else place(device).asarray(there, dtype, None)
+    return there if dtype is None else factory(device).asarray(there, dtype, None)
 
 
 def _exported(obj: Any) -> Any:
     """Return the array whose memory an object lends by a protocol; None for others."""
     if hasattr(obj, "__cuda_array_interface__"):
-        return place(device_of(obj)).asarray(obj, None, None)
+        return factory(device_of(obj)).asarray(obj, None, None)
     if not hasattr(obj, "__dlpack__"):
         return None
     # NumPy takes what DLPack lent before its version 1 for read-only.
@@ -132,7 +132,7 @@ def _cut(obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any)
     if device is not None and hasattr(obj, "dask"):
         device = Device(device, "dask")  # or it would be computed
     whole = asarray(obj, dtype, device=device, copy=copy)
-    where: Any = place(device_of(whole), chunks)
+    where: Any = factory(device_of(whole), chunks)
     return where.cut(whole)
 
 
@@ -183,7 +183,7 @@ def from_dlpack(
             way = f"it has no memory before x.compute() ({PAGE})"
         message = f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: {way}"
         raise TypeError(message)
-    here = place_of(x, "from_dlpack") if _is_array(x) else place(device_of(x))
+    here = factory_of(x, "from_dlpack") if _is_array(x) else factory(device_of(x))
     if stays(x, device):
         return here.from_dlpack(x, copy)
     try:
@@ -267,7 +267,7 @@ def arange(
         and (in_context() or (from_environment and from_environment[0])) is CPU
     ):
         return _arange(0, start, ONE, INT64)  # its own look for a type takes 30 ns
-    where = place(device, chunks, "arange", more)
+    where = factory(device, chunks, "arange", more)
     start = number_of_host("arange", "start", start)
     stop = number_of_host("arange", "stop", stop)
     step = number_of_host("arange", "step", step)
@@ -360,7 +360,7 @@ def eye(
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    where = place(device, chunks, "eye", more)
+    where = factory(device, chunks, "eye", more)
     columns = n_rows if n_cols is None else n_cols
     if type(n_rows) is not int or type(columns) is not int or type(k) is not int:
         # NumPy's own integers overflow in what is computed of them.
@@ -415,7 +415,7 @@ def linspace(
     >>> xdev.linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    where = place(device, chunks, "linspace", more)
+    where = factory(device, chunks, "linspace", more)
     try:
         return where.linspace(start, stop, num, dtype, endpoint)
     except (TypeError, ValueError):

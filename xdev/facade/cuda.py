@@ -1,4 +1,4 @@
-# ruff: noqa: D102 - backends.Place says what each method does
+# ruff: noqa: D102 - backends.Factory says what each method does
 """CuPy as the facade's library on CUDA, and its arrays, on one GPU each.
 
 Their memory is xdev's pool: CuPy allocates through it. Functions come from
@@ -24,7 +24,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.facade import elementwise
-from xdev.facade.backends import MAKERS, Library, Place, as_shape, to_numpy_dtype
+from xdev.facade.backends import MAKERS, Factory, Library, as_shape, to_numpy_dtype
 from xdev.facade.clipping import NUMBERS, clip
 from xdev.facade.cpu import (
     HOST,
@@ -229,7 +229,7 @@ CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
 
 @final
-class CudaPlace(Place):
+class CudaFactory(Factory):
     """One GPU.
 
     Parameters

@@ -1,4 +1,4 @@
-# ruff: noqa: D102 - backends.Place says what each method does
+# ruff: noqa: D102 - backends.Factory says what each method does
 """Dask's collections of NumPy's or CuPy's arrays: functions over blocks, run later.
 
 What works on blocks alone (elementwise functions, stacks of matrices) is xdev's own
@@ -22,15 +22,15 @@ from xdev import _optional, facade
 from xdev.device import Device
 from xdev.errors import ConfigurationError
 from xdev.facade.backends import (
+    Factory,
     Library,
-    Place,
     as_shape,
     dtype_of_number,
     to_library_dtype,
     to_numpy_dtype,
 )
 from xdev.facade.cpu import cutoff
-from xdev.facade.dispatch import direct, place
+from xdev.facade.dispatch import direct, factory
 from xdev.facade.elementwise import __all__ as elementwise_names
 from xdev.ufunc.complaints import not_over_blocks
 from xdev.ufunc.dask import (
@@ -294,7 +294,7 @@ library = DaskLibrary
 
 
 @final
-class CollectionPlace(Place):
+class CollectionFactory(Factory):
     """One device, and how collections of arrays there are cut.
 
     Parameters
@@ -353,10 +353,10 @@ class CollectionPlace(Place):
         meta = make(x._meta)  # noqa: SLF001 - Dask's own protocol
         return x.map_blocks(make, dtype=meta.dtype, meta=meta)
 
-    def _like(self, x: Any) -> CollectionPlace:
+    def _like(self, x: Any) -> CollectionFactory:
         if self._chunks != "auto" or not hasattr(x, "dask"):
             return self
-        return CollectionPlace(Device(self._device), x.chunks)
+        return CollectionFactory(Device(self._device), x.chunks)
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if stop is None:
@@ -390,10 +390,10 @@ class CollectionPlace(Place):
         return x.rechunk(self._chunks)
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(place(self._device).fftfreq(n, d, dtype))
+        return self.cut(factory(self._device).fftfreq(n, d, dtype))
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(place(self._device).rfftfreq(n, d, dtype))
+        return self.cut(factory(self._device).rfftfreq(n, d, dtype))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         return self.cut(facade.from_dlpack(x, device=self._device, copy=copy))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from types import ModuleType
 
-    from xdev.facade.backends import Library, Place
+    from xdev.facade.backends import Factory, Library
 
 #: What may stand beside a NumPy array.
 BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
@@ -229,7 +229,7 @@ def of_many(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
     if size < LARGE.get(name, size + 1):
         return plain
     # Now, not at import: that takes the pool and the threads.
-    shared = importlib.import_module("xdev.facade.host_threads").FUNCTIONS[name]
+    shared = importlib.import_module("xdev.facade.cpu_threads").FUNCTIONS[name]
     return partial(shared, plain)
 
 
@@ -276,7 +276,7 @@ def of_pair(
 
 
 def of_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
-    """Return the function ``name`` for arrays of one type and place, or None."""
+    """Return the function ``name`` for arrays of one type on one device, or None."""
     size = 0
     for x in arrays:
         if type(x) is not ndarray or x.dtype in FREED:
@@ -431,21 +431,21 @@ def may_join(library: Library, collection: Any, x: Any) -> bool:
 
 
 # Filled at the first array on a device. Two threads may do the same work: no harm.
-_places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
-_by_word: dict[str, Place] = {"cpu": HOST}  # of words that always mean the same one
+_factories: dict[str, dict[int, Factory]] = {"cpu": {0: HOST}}
+_by_word: dict[str, Factory] = {"cpu": HOST}  # of words that always mean the same one
 
 
-def place(
+def factory(
     device: object = None, chunks: Any = None, name: str = "", more: Any = ()
-) -> Place:
-    """Return the place for a device, its name or its library's object; None: default.
+) -> Factory:
+    """Return the factory of a device, its name or its library's object; None: default.
 
     Parameters
     ----------
     device : device, optional
         Where.
     chunks : int, tuple, dict or str, optional
-        Given, the place is one of Dask's collections in such chunks.
+        Given, the factory is one of Dask's collections in such chunks.
     name, more : str and tuple
         The facade's function that asks, and what it got by place beyond what it takes.
 
@@ -467,7 +467,7 @@ def place(
                 f"and CuPy's arrays, and the device is {where}: give device='cpu', or "
                 f"set XDEV_DEVICE=cpu"
             )
-        return _module("dask").CollectionPlace(where, chunks)
+        return _module("dask").CollectionFactory(where, chunks)
     if device is None:
         device = in_context() or (from_environment and from_environment[0])
         device = device or default_device()
@@ -476,18 +476,18 @@ def place(
     chosen = device if type(device) is Device else as_device(device)
     if chosen is CPU:
         return HOST
-    places = _places.setdefault(chosen.kind, {})
-    if chosen.index not in places:
-        places[chosen.index] = _make(chosen.require())
+    factories = _factories.setdefault(chosen.kind, {})
+    if chosen.index not in factories:
+        factories[chosen.index] = _make(chosen.require())
     if type(device) is str and (
         device == str(chosen) or backend(chosen.type).count() == 1
     ):
-        _by_word[device] = places[chosen.index]
-    return places[chosen.index]
+        _by_word[device] = factories[chosen.index]
+    return factories[chosen.index]
 
 
-def place_of(x: Any, name: str) -> Place:
-    """Return the place that an array is on, in its own library.
+def factory_of(x: Any, name: str) -> Factory:
+    """Return the factory of an array's device, in its own library.
 
     Raises
     ------
@@ -496,8 +496,8 @@ def place_of(x: Any, name: str) -> Place:
     """
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
-        return library.place(x)
-    return place(device_of(x))
+        return library.factory(x)
+    return factory(device_of(x))
 
 
 def stays(x: Any, device: object) -> bool:
@@ -505,7 +505,7 @@ def stays(x: Any, device: object) -> bool:
     if device is None:
         return True
     if type(x) is np.ndarray and x.dtype not in FREED:
-        return place(device) is HOST
+        return factory(device) is HOST
     chosen, here = as_device(device), device_of(x)
     return chosen == here and chosen.library in (None, here.library)
 
@@ -532,16 +532,16 @@ def moved(x: Any, target: Device) -> Any:
     return transfer.to_device(x, target)
 
 
-def _make(device: Device) -> Place:
+def _make(device: Device) -> Factory:
     if device.library is not None:
         return _module("other").foreign(device)
     if device.type == "cuda":
-        return _module("cuda").CudaPlace(device.index)
+        return _module("cuda").CudaFactory(device.index)
     if device.type == "fake":
-        return _module("fake").FakePlace(device.index)
+        return _module("fake").FakeFactory(device.index)
     owner = backend(device.type)
     library = library_named(importlib.import_module(owner.libraries[0]))
-    return _module("other").OtherPlace(library, owner.native(device.index))
+    return _module("other").OtherFactory(library, owner.native(device.index))
 
 
 def _module(name: str) -> Any:
@@ -552,8 +552,8 @@ def _module(name: str) -> Any:
 def _after_fork_in_child() -> None:
     # So that CUDA in a child meets the device's own refusal, not a crash.
     _by_word.clear()
-    for kind in [kind for kind in _places if kind.startswith("cuda")]:
-        del _places[kind]
+    for kind in [kind for kind in _factories if kind.startswith("cuda")]:
+        del _factories[kind]
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,4 +1,4 @@
-# ruff: noqa: D102 - backends.Place says what each method does
+# ruff: noqa: D102 - backends.Factory says what each method does
 """The fake devices' arrays as a library of the facade: NumPy's functions, CuPy's rules.
 
 What is mended for NumPy is mended for them. They are made as on the host, and counted
@@ -21,8 +21,8 @@ from xdev.device.fake import make_room
 from xdev.device.fake_arrays import FakeArray, fake, run, strict
 from xdev.facade.backends import (
     MAKERS,
+    Factory,
     Library,
-    Place,
     as_shape,
     dtype_of_number,
     to_numpy_dtype,
@@ -72,7 +72,7 @@ def library(_: ModuleType | None = None) -> Library:
 
 
 @final
-class FakePlace(Place):
+class FakeFactory(Factory):
     """One fake device.
 
     Parameters

@@ -13,7 +13,7 @@ from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small
-from xdev.facade.dispatch import own_function, place, place_of, stays
+from xdev.facade.dispatch import factory, factory_of, own_function, stays
 from xdev.ufunc.complaints import elsewhere, mismatch, misplaced, where_is
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def empty(
                 return _empty(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return place(device, chunks, "empty", more).empty(shape, dtype)
+    return factory(device, chunks, "empty", more).empty(shape, dtype)
 
 
 def empty_like(
@@ -230,7 +230,7 @@ def full(
     """
     if not more and type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full", fill_value, None, device)
-    return place(device, chunks, "full", more).full(shape, fill_value, dtype)
+    return factory(device, chunks, "full", more).full(shape, fill_value, dtype)
 
 
 def full_like(
@@ -318,7 +318,7 @@ def ones(
     >>> xdev.ones(3)
     array([1., 1., 1.])
     """
-    return place(device, chunks, "ones", more).ones(shape, dtype)
+    return factory(device, chunks, "ones", more).ones(shape, dtype)
 
 
 def ones_like(
@@ -408,7 +408,7 @@ def zeros(
                 return _zeros(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return place(device, chunks, "zeros", more).zeros(shape, dtype)
+    return factory(device, chunks, "zeros", more).zeros(shape, dtype)
 
 
 def zeros_like(
@@ -466,10 +466,10 @@ def _like(
     if more:
         raise misplaced(own_function(name), more)
     if chunks is not None:
-        where = place(device_of(x) if device is None else device, chunks)
+        where = factory(device_of(x) if device is None else device, chunks)
     elif stays(x, device):
-        where = place_of(x, name)
+        where = factory_of(x, name)
     else:
-        make = getattr(place(device), name.removesuffix("_like"))
+        make = getattr(factory(device), name.removesuffix("_like"))
         return make(x.shape, *value, x.dtype if dtype is None else dtype)
     return getattr(where, name)(x, *value, dtype)

@@ -24,12 +24,12 @@ from xdev.facade.cpu import bare
 from xdev.facade.dispatch import (
     MANY,
     direct,
+    factory,
     library_of,
     moved,
     of_alike,
     of_many,
     owner_of,
-    place,
     stays,
 )
 from xdev.ufunc.complaints import misplaced
@@ -199,7 +199,7 @@ def namespace(x_or_device: object, /) -> ModuleType:
     (True, True)
     """
     if isinstance(x_or_device, str) or names_device(x_or_device):
-        sample = place(x_or_device).empty(0, None)
+        sample = factory(x_or_device).empty(0, None)
         return library_of(sample, "namespace").namespace
     return library_of(x_or_device, "namespace", "x_or_device").namespace
 

@@ -1,4 +1,4 @@
-# ruff: noqa: D102 - backends.Place says what each method does
+# ruff: noqa: D102 - backends.Factory says what each method does
 """Any array API library, its arrays, and where some depart from the standard."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
 from xdev.facade.backends import (
     HOST_SCALARS,
+    Factory,
     Library,
-    Place,
     to_library_dtype,
     to_numpy_dtype,
 )
@@ -108,9 +108,9 @@ class StandardLibrary(Library):
         # JAX: traced arrays have none, those spread over several have a sharding.
         return None if hasattr(native, "device_set") else native
 
-    def place(self, x: Any) -> Place:
-        """Return the place of an array."""
-        return OtherPlace(self, self.device(x))
+    def factory(self, x: Any) -> Factory:
+        """Return the factory of an array's device."""
+        return OtherFactory(self, self.device(x))
 
     def dtype(self, dtype: DType) -> DType:
         """Return the library's data type for anybody's."""
@@ -161,7 +161,7 @@ ALIKE = (
 
 
 @final
-class OtherPlace(Place):
+class OtherFactory(Factory):
     """One device of an array API library.
 
     Parameters
@@ -215,10 +215,10 @@ class OtherPlace(Place):
 
 
 def foreign(device: Device) -> Any:
-    """Return the place of a device for the arrays of its library."""
+    """Return the factory of a device for the arrays of its library."""
     if device.library == "dask":
-        from xdev.facade.dask import CollectionPlace
+        from xdev.facade.dask import CollectionFactory
 
-        return CollectionPlace(device)
+        return CollectionFactory(device)
     namespace = importlib.import_module(_NAMESPACES[str(device.library)])
-    return OtherPlace(library_named(namespace), device.native)
+    return OtherFactory(library_named(namespace), device.native)

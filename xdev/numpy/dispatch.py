@@ -22,7 +22,7 @@ from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
 from xdev.device.fake_arrays import positions, strict
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import common, libraries, place
+from xdev.facade.dispatch import common, factory, libraries
 from xdev.ufunc import Ufunc
 from xdev.ufunc.complaints import mismatch, where_is
 
@@ -184,7 +184,7 @@ def settled(result: Any) -> Any:
         device = default_device()
         if device is CPU or result.dtype.kind not in DEVICE_KINDS:
             return result
-        return place(device).asarray(result, None, None)
+        return factory(device).asarray(result, None, None)
     if kind is tuple or kind is list:
         return kind(map(settled, result))
     if isinstance(result, tuple) and hasattr(kind, "_make"):  # linalg's named results

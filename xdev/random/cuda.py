@@ -11,7 +11,7 @@ from xdev import _optional
 from xdev._plain_calls import BYTES, SLOT
 from xdev.compile import indexed as compiler, launch
 from xdev.compile.elementwise import BLOCK
-from xdev.facade.dispatch import place
+from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda_layout import contiguous
@@ -58,7 +58,7 @@ def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> 
         return
     with _optional.cupy().cuda.Device(device.index):
         if memory.strides != contiguous(memory.shape, memory.dtype.itemsize):
-            contents = place(device).empty(memory.shape, memory.dtype)
+            contents = factory(device).empty(memory.shape, memory.dtype)
             fill(device, kernel, contents, values)
             with cuda_streams.ordered([memory]):
                 memory.cupy()[...] = contents

@@ -21,7 +21,7 @@ from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.device.natives import natives
 from xdev.errors import DeviceMismatchError, DeviceUnavailableError, not_array
 from xdev.facade.backends import to_numpy_dtype
-from xdev.facade.dispatch import place
+from xdev.facade.dispatch import factory
 from xdev.memory import host_array
 from xdev.random import kernels
 from xdev.random.kernels import words64
@@ -466,7 +466,7 @@ class Draws:
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""
-        array = place(self.plain).empty(shape, kernel.result)
+        array = factory(self.plain).empty(shape, kernel.result)
         self._fill(kernel, array, (*self.source.take(), *values))
         return array
 
