@@ -157,9 +157,10 @@ def lint(session):
 
 @nox.session
 def types(session):
-    """Check types, strictly."""
+    """Check types, strictly; and that users' editors see the same."""
     install_tools(session, "types")
     session.run("mypy")
+    session.run("pyright")
 
 
 @nox.session

@@ -1,5 +1,6 @@
 """What `import xdev` loads, and which way imports go."""
 
+import importlib
 import inspect
 from pathlib import Path
 from types import ModuleType
@@ -195,3 +196,35 @@ def test_all_holds_the_facades_names():
 
 def test_the_extensions_are_modules_to_import(run):
     assert run("import xdev.linalg, xdev.fft as f; print(f.fft.__name__)") == "fft\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "atomic", "device", "distributed", "errors", "facade", "fft", "jupyter"),
+        *("linalg", "memory", "memory.bridges", "numpy", "numpy.fft", "numpy.linalg"),
+        *("numpy.random", "random", "testing", "timing", "transfer", "ufunc"),
+    ],
+)
+def test_tab_offers_public_names_alone_and_each_is_there(name):
+    module = importlib.import_module(f"xdev.{name}".rstrip("."))
+
+    names = dir(module)
+
+    assert set(module.__all__) <= set(names) <= {*module.__all__, "numpy"}
+    assert not [name for name in names if name.startswith("_") and name[1] != "_"]
+    assert all(hasattr(module, name) for name in names)
+
+
+@pytest.mark.parametrize("name", ["vectorize", "guvectorize", "kernel", "graph", "add"])
+def test_help_in_a_fresh_process_shows_the_signature(name, run):
+    shown = run(f"import xdev; help(xdev.{name})")
+    first = {
+        "vectorize": "vectorize(function",
+        "guvectorize": "guvectorize(signatures",
+        "kernel": "kernel(function",
+        "graph": "graph(f",
+        "add": "(x1, x2, /, out=None, *, where=True",
+    }[name]
+    assert first in shown
+    assert "Parameters\n" in shown.replace("    ", "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 __all__ = ["add", "cas", "max", "min"]
+__dir__ = __all__.copy  # what Tab shows
 
 
 def add(a: Any, index: Any, value: Any) -> Any:  # noqa: ARG001 - compiled code does it

@@ -5,6 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+__all__ = [
+    "CaptureError",
+    "ConfigurationError",
+    "DeviceMismatchError",
+    "DeviceUnavailableError",
+    "InUseError",
+    "MemoryCorruptionError",
+    "OutOfMemoryError",
+    "UseAfterFreeError",
+    "XdevError",
+]
+__dir__ = __all__.copy  # what Tab shows
+
 #: Where users find a class that is defined elsewhere.
 _PUBLIC = {"xdev.device.fake_arrays": "xdev.testing"}
 

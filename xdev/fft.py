@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdev.facade.creation import number_of_host, whole_numbers
 from xdev.facade.dispatch import factory, of_one
+from xdev.facade.signatures import gives_complex, gives_real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +18,7 @@ __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift",
     "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    """List the standard's names: what Tab shows."""
-    return __all__
+__dir__ = __all__.copy  # what Tab shows
 
 
 if not TYPE_CHECKING:  # type checkers know what is there
@@ -33,6 +30,7 @@ if not TYPE_CHECKING:  # type checkers know what is there
         raise missing(__name__, name)
 
 
+@gives_complex
 def fft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -68,6 +66,7 @@ def fft(
     return of_one("fft.fft", x)(x, n=n, axis=axis, norm=norm)
 
 
+@gives_complex
 def ifft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -103,6 +102,7 @@ def ifft(
     return of_one("fft.ifft", x)(x, n=n, axis=axis, norm=norm)
 
 
+@gives_complex
 def rfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -138,6 +138,7 @@ def rfft(
     return of_one("fft.rfft", x)(x, n=n, axis=axis, norm=norm)
 
 
+@gives_real
 def irfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -173,6 +174,7 @@ def irfft(
     return of_one("fft.irfft", x)(x, n=n, axis=axis, norm=norm)
 
 
+@gives_real
 def hfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -208,6 +210,7 @@ def hfft(
     return of_one("fft.hfft", x)(x, n=n, axis=axis, norm=norm)
 
 
+@gives_complex
 def ihfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -243,6 +246,7 @@ def ihfft(
     return of_one("fft.ihfft", x)(x, n=n, axis=axis, norm=norm)
 
 
+@gives_complex
 def fftn(
     x: Array,
     /,
@@ -283,6 +287,7 @@ def fftn(
     return of_one("fft.fftn", x)(x, s=s, axes=axes, norm=norm)
 
 
+@gives_complex
 def ifftn(
     x: Array,
     /,
@@ -323,6 +328,7 @@ def ifftn(
     return of_one("fft.ifftn", x)(x, s=s, axes=axes, norm=norm)
 
 
+@gives_complex
 def rfftn(
     x: Array,
     /,
@@ -362,6 +368,7 @@ def rfftn(
     return of_one("fft.rfftn", x)(x, s=s, axes=axes, norm=norm)
 
 
+@gives_real
 def irfftn(
     x: Array,
     /,

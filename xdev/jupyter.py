@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xdev.timing.sampling import Code
 
 __all__ = ["TimingMagics"]
+__dir__ = __all__.copy  # what Tab shows
 
 OPTIONS = "n:r:tcp:qov:"  # %timeit's
 REPEAT, PRECISION = 7, 3

@@ -226,11 +226,39 @@ def numpys(x: NDArray[np.float64]) -> None:
     assert_type(xp.add(x, 1), NDArray[np.float64])
     assert_type(xp.add(x, np.float32(1)), NDArray[np.float64])
     assert_type(xp.add(np.float64(1), x), NDArray[np.float64])
-    assert_type(xp.equal(2.0, x), NDArray[np.float64])
     assert_type(xp.where(x > 0, x, 0.0), NDArray[np.float64])
     assert_type(xp.sum(x, axis=0), NDArray[np.float64])
     assert_type(xp.unstack(x), tuple[NDArray[np.float64], ...])
     assert_type(xp.linalg.svd(x).S, NDArray[np.float64])
+
+
+def data_types(
+    x: NDArray[np.float64], y: NDArray[np.float32], z: NDArray[np.complex64]
+) -> None:
+    """Check that the data type of a NumPy array's result is known."""
+    assert_type(xp.equal(2.0, x), NDArray[np.bool_])
+    assert_type(xp.less(x, y), NDArray[np.bool_])
+    assert_type(xp.less(x, 1), NDArray[np.bool_])
+    assert_type(xp.isnan(x), NDArray[np.bool_])
+    assert_type(xp.any(x, axis=0), NDArray[np.bool_])
+    assert_type(xp.isin(x, [1.0]), NDArray[np.bool_])
+    assert_type(xp.argsort(x, descending=True), NDArray[np.intp])
+    assert_type(xp.argmax(x, 0), NDArray[np.intp])
+    assert_type(xp.searchsorted(x, x), NDArray[np.intp])
+    assert_type(xp.nonzero(x), tuple[NDArray[np.intp], ...])
+    assert_type(xp.astype(x, xp.float32), NDArray[np.float32])
+    assert_type(xp.astype(x, np.dtype(np.int8)), NDArray[np.int8])
+    assert_type(xp.astype(x, "int8"), NDArray[Any])
+    assert_type(xp.fft.rfft(x), NDArray[np.complex128])
+    assert_type(xp.fft.rfft(y, 8, axis=0), NDArray[np.complex64])
+    assert_type(xp.fft.fftn(z), NDArray[np.complex64])
+    assert_type(xp.fft.irfft(z), NDArray[np.float32])
+    assert_type(xp.fft.irfftn(xp.fft.rfftn(x)), NDArray[np.float64])
+    assert_type(x[xp.argsort(x)], NDArray[np.float64])
+    assert_type(x[xp.less(x, 0)], NDArray[np.float64])
+    spectrum: NDArray[np.complex128] = xp.fft.rfft(x)
+    assert_type(spectrum, NDArray[np.complex128])
+    xp.argsort(x, decending=True)  # type: ignore[call-overload]
 
 
 def cupys(x: cupy.ndarray) -> None:

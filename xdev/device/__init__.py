@@ -32,3 +32,4 @@ __all__ = [
     "synchronize",
     "use_device",
 ]
+__dir__ = __all__.copy  # what Tab shows

@@ -64,3 +64,4 @@ __all__ = [
     "zeros_like",
 ]
 # fmt: on
+__dir__ = __all__.copy  # what Tab shows

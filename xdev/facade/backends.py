@@ -13,17 +13,7 @@ from xdev.ufunc.complaints import misfit, read_only, wrong_dtype
 if TYPE_CHECKING:  # protocols and named tuples take long to make
     from collections.abc import Callable, Mapping
     from types import ModuleType
-    from typing import (
-        Generic,
-        Literal,
-        NamedTuple,
-        Protocol,
-        TypeAlias,
-        TypeVar,
-        overload,
-    )
-
-    from xdev.ufunc.ufuncs import Ufunc
+    from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
     Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
 
@@ -45,45 +35,6 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
             """The data type."""
 
     Operand = TypeVar("Operand", bound=Typed)  # an Array, and no text, list or None
-
-    class Unary(Ufunc):  # type: ignore[misc]  # final, which these are not at run time
-        """An elementwise function of one array; the result is of the array's type."""
-
-        def __call__(
-            self, x: Operand, /, out: Operand | None = None, **keywords: Any
-        ) -> Operand:
-            """Compute."""
-
-    class Binary(Ufunc):  # type: ignore[misc]
-        """An elementwise function of two arrays, or of an array and a number.
-
-        The result is of the array's type, of the first one's where there are two.
-        """
-
-        @overload
-        def __call__(
-            self,
-            x1: Number,
-            x2: Operand,
-            /,
-            out: Operand | None = None,
-            **keywords: Any,
-        ) -> Operand: ...
-
-        @overload
-        def __call__(
-            self,
-            x1: Operand,
-            x2: Typed | Number,
-            /,
-            out: Operand | None = None,
-            **keywords: Any,
-        ) -> Operand: ...
-
-        def __call__(
-            self, x1: Any, x2: Any, /, out: Any = None, **keywords: Any
-        ) -> Any:
-            """Compute."""
 
     class UniqueAll(NamedTuple, Generic[Array]):
         """Of ``unique_all``."""

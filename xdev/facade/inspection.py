@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final, overload
 
 import numpy as np
 
@@ -37,9 +37,13 @@ from xdev.ufunc.complaints import misplaced
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Never
+    from typing import Never, TypeVar
+
+    from numpy.typing import NDArray
 
     from xdev.facade.backends import Array, DType, Library
+
+    Scalar = TypeVar("Scalar", bound=np.generic)
 
 __all__ = [
     "__array_api_version__", "__array_namespace_info__", "astype", "can_cast", "finfo",
@@ -210,9 +214,32 @@ ndarray = np.ndarray
 _can_cast = bare("can_cast")
 
 
+@overload
 def astype(
-    x: Array, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
-) -> Array:
+    x: NDArray[Any],
+    dtype: type[Scalar] | np.dtype[Scalar],
+    /,
+    *,
+    copy: bool = True,
+    device: None = None,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def astype(
+    x: NDArray[Any], dtype: DType, /, *, copy: bool = True, device: None = None
+) -> NDArray[Any]: ...
+
+
+@overload
+def astype(
+    x: Array, dtype: DType, /, *, copy: bool = True, device: object = None
+) -> Array: ...
+
+
+def astype(
+    x: Any, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
+) -> Any:
     """Convert an array to another data type.
 
     Parameters
@@ -253,19 +280,15 @@ def astype(
                 return x.astype(dtype, copy=copy)
         elif (theirs := direct.get(kind)) is not None:  # their dtypes are NumPy's
             convert: Any = theirs["astype"]
-            at_home: Array = (
-                convert(x, dtype) if copy is True else convert(x, dtype, copy=copy)
-            )
-            return at_home
+            if copy is True:
+                return convert(x, dtype)
+            return convert(x, dtype, copy=copy)
     library = library_of(x, "astype")
     stay = stays(x, device)
     result: Any = library.bound("astype", x)(
         x, library.dtype(dtype), copy=copy and stay
     )
-    if not stay:
-        result = moved(result, as_device(device))
-    converted: Array = result
-    return converted
+    return result if stay else moved(result, as_device(device))
 
 
 def can_cast(from_: Any, to: DType, /) -> bool:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from xdev.facade.dispatch import mixed, of_alike, of_one, of_pair
+from xdev.facade.signatures import gives_indices
 
 if TYPE_CHECKING:
     from typing import Never
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from xdev.facade.backends import (
         Array,
@@ -27,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@gives_indices
 def argmax(
     x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
 ) -> Array:
@@ -60,6 +65,7 @@ def argmax(
     return of_one("argmax", x, more)(x, axis=axis, keepdims=keepdims)
 
 
+@gives_indices
 def argmin(
     x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
 ) -> Array:
@@ -93,6 +99,7 @@ def argmin(
     return of_one("argmin", x, more)(x, axis=axis, keepdims=keepdims)
 
 
+@gives_indices
 def count_nonzero(
     x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False
 ) -> Array:
@@ -121,7 +128,15 @@ def count_nonzero(
     return of_one("count_nonzero", x, more)(x, axis=axis, keepdims=keepdims)
 
 
-def nonzero(x: Array, /) -> tuple[Array, ...]:
+@overload
+def nonzero(x: NDArray[Any], /) -> tuple[NDArray[np.intp], ...]: ...
+
+
+@overload
+def nonzero(x: Array, /) -> tuple[Array, ...]: ...
+
+
+def nonzero(x: Any, /) -> tuple[Any, ...]:
     """Indices of the elements that are not zero.
 
     Parameters
@@ -148,6 +163,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     return of_one("nonzero", x)(x)
 
 
+@gives_indices
 def searchsorted(
     x1: Array, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None
 ) -> Array:
@@ -297,6 +313,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return function(*values)
 
 
+@gives_indices
 def argsort(
     x: Array,
     /,
@@ -367,6 +384,12 @@ def sort(
     array([1, 2, 3])
     """
     return of_one("sort", x, more)(x, axis=axis, descending=descending, stable=stable)
+
+
+@overload
+def isin(
+    x1: NDArray[Any], x2: Any, /, *, invert: bool = False
+) -> NDArray[np.bool_]: ...
 
 
 @overload

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdev.facade.dispatch import library_of, of_all, of_one
+from xdev.facade.signatures import gives_bools
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@gives_bools
 def all(
     x: Array,
     /,
@@ -52,6 +54,7 @@ def all(
     return of_one("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
+@gives_bools
 def any(
     x: Array,
     /,

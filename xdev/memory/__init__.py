@@ -52,6 +52,7 @@ __all__ = [
     "track",
 ]
 # fmt: on
+__dir__ = __all__.copy  # what Tab shows
 # Where the names are: a program loads what it uses. All others are in `registry`.
 _ROOMS = {
     "accounting": ("PoolStats",),
@@ -79,7 +80,3 @@ def __getattr__(name: str) -> Any:
     room = importlib.import_module(f"xdev.memory.{_PLACES[name]}")
     globals()[name] = found = getattr(room, name)
     return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -8,6 +8,7 @@ from xdev.random.draws import Philox
 from xdev.random.generator import Generator, default_rng
 
 __all__ = ["Generator", "Philox", "default_rng"]
+__dir__ = __all__.copy  # what Tab shows
 
 if not TYPE_CHECKING:  # type checkers know what is there
 

@@ -44,6 +44,7 @@ __all__ = [
     "assert_allclose",
     "assert_array_equal",
 ]
+__dir__ = __all__.copy  # what Tab shows
 
 if not TYPE_CHECKING:  # type checkers know what is there
 

@@ -19,3 +19,4 @@ __all__ = [
     "sweep",
     "timeit",
 ]
+__dir__ = __all__.copy  # what Tab shows

@@ -16,3 +16,4 @@ __all__ = [
     "to_numpy",
     "transfer_guard",
 ]
+__dir__ = __all__.copy  # what Tab shows

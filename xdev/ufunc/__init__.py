@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.decorator import vectorize
 
 __all__ = ["Ufunc", "vectorize"]
+__dir__ = __all__.copy  # what Tab shows
 
 
 def __getattr__(name: str) -> Any:

@@ -47,6 +47,7 @@ __all__ = [
     "uninstall",
     "using",
 ]
+__dir__ = __all__.copy  # what Tab shows
 
 
 #: By the library's name: the module that it needs, the bridge's module and its class.
