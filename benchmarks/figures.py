@@ -54,7 +54,9 @@ def time_text(seconds: float) -> str:
 
 def pages() -> list[Path]:
     """Return the texts that have figures; the pages of benchmarks are made of them."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    texts = (ROOT / "docs").rglob("*.md")
+    own = [path for path in texts if path.parent.name != "benchmarks"]
+    return [ROOT / "README.md", *sorted(own)]
 
 
 def marks(text: str) -> Iterator[tuple[re.Match[str], Path]]:

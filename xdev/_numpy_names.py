@@ -1,7 +1,7 @@
 """NumPy's and CuPy's names that xdev lacks, and what gives the same result.
 
 From here come the errors for a missing name, what fake arrays say in NumPy's functions,
-and the table of docs/facade.md; tests compute both sides of each row with NumPy.
+and the table of docs/coming-from/numpy.md; tests compute both sides of each row.
 """
 
 from __future__ import annotations
