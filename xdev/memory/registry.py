@@ -5,12 +5,13 @@ And their ledgers as people read them: bytes now and at most, limits, a report.
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, final
 
-from xdev import _config
+from xdev import _config, _html
 from xdev._forks import module_lock
 from xdev.device import Device, as_device
 from xdev.device.choice import target_of
@@ -355,6 +356,17 @@ def text_of(nbytes: int) -> str:
     return f"{nbytes / STEP**power:.{3 if power else 0}f} {UNITS[power]}"
 
 
+@final
+class Report(str):
+    """The text of :func:`summary`; a notebook shows its bars too."""
+
+    __slots__ = ("bars",)
+    bars: str
+
+    def _repr_html_(self) -> str:
+        return self.bars + _html.preformatted(self)
+
+
 def summary(device: object = None, kind: str | None = None) -> str:
     """Return the report of a device's memory, as CUDA.jl prints it.
 
@@ -386,10 +398,17 @@ def summary(device: object = None, kind: str | None = None) -> str:
     """
     where = as_device(device)
     check_kind(where, kind)
-    lines = [_usage_of_device(where)]
+    lines, bars = [_usage_of_device(where)], []
     for pool in existing(where, kind):
-        lines += _usage_of_pool(pool, pool.stats())
-    return "\n".join(lines)
+        look = pool.stats()
+        lines += _usage_of_pool(pool, look)
+        parts = look.allocated, look.cached
+        text = "{} in use, {} cached".format(*map(text_of, parts))
+        bars.append((pool.name, parts, (look.peak_reserved,), text))
+    report = Report("\n".join(lines))
+    most = max((look for _, _, (look,), _ in bars), default=0)
+    report.bars = _html.bars("bytes in use, cached, and held at most", bars, most)
+    return report
 
 
 def _usage_of_device(device: Device) -> str:
@@ -440,7 +459,13 @@ def status(device: object = None, kind: str | None = None) -> None:
     kind : {"host", "pinned", "device"}, optional
         Which memory; None prints all of the device's kinds that are in use.
     """
-    print(summary(device, kind))  # noqa: T201 - what it is for
+    report = summary(device, kind)
+    if "ipykernel" in sys.modules:
+        from IPython.display import display
+
+        display(report)  # type: ignore[no-untyped-call]
+    else:
+        print(report)  # noqa: T201 - what it is for
 
 
 @final

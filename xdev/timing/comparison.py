@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from xdev import memory
+from xdev import _html, memory
 from xdev._progress import Progress
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.registry import text_of
@@ -389,7 +389,17 @@ class Comparison:
         notes = "".join(f"\n- {note}" for note in self.notes())
         return f"{verdict.markdown(self.cells())}\n{notes}".rstrip()
 
-    _repr_markdown_ = markdown  # how a notebook shows it
+    def _repr_html_(self) -> str:
+        """Return the table, each candidate's runs, and the notes, for a notebook."""
+        rows = [
+            (row.name, [row.timing.average], row.timing.timings, row.timing.spread)
+            for row in self.rows
+        ]
+        longest = max(max(runs) for _, _, runs, _ in rows)
+        plot = _html.bars("mean time of a call, and that in each run", rows, longest)
+        return _html.table(self.cells()) + plot + _html.notes(self.notes())
+
+    _repr_markdown_ = markdown  # where no HTML is shown
 
 
 # A run this long [s] is far above the clock's own noise, and a table takes seconds.

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import final
+
+from xdev import _html
 
 MINUTE = 60.0
 CLOCK_UNITS = (("d", 60 * 60 * 24), ("h", 60 * 60), ("min", 60), ("s", 1))
@@ -240,6 +243,20 @@ class Timing:
             f"{self.spread} per loop "
             f"(mean {plus_minus()} std. dev. of {runs}, {loops} each)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the text, the runs of each clock, and the notes, for a notebook."""
+        clocks = {"wall": self.wall}
+        if self.queued:
+            clocks |= {"device": self.device, "launch": self.launch}
+        rows = [
+            (name, [fmean(runs)], runs, format_time(fmean(runs), self.precision))
+            for name, runs in clocks.items()
+        ]
+        plot = _html.bars(
+            "time of a call in each run", rows, max(*map(max, clocks.values()), 0)
+        )
+        return _html.preformatted(str(self)) + plot + _html.notes(self.notes)
 
     def __repr__(self) -> str:
         """Return the text in angle brackets, for the prompt."""

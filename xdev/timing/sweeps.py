@@ -9,6 +9,7 @@ from math import exp, log
 from statistics import median
 from typing import TYPE_CHECKING, Any, final
 
+from xdev import _html
 from xdev._progress import Progress
 from xdev.timing.comparison import check_name, compare
 from xdev.timing.measurement import whole
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from xdev.timing.comparison import Comparison
 
     Runs = Mapping[int, Sequence[float]]
+
+
+LEAST = 1e-9  # s: what a plot in logarithms shows of nothing
 
 
 @final
@@ -141,7 +145,17 @@ class Sweep:
         said = "".join(f"\n- {line}" for line in self.crossovers())
         return f"{markdown(self.cells())}\n{said}".rstrip()
 
-    _repr_markdown_ = markdown  # how a notebook shows it
+    def _repr_html_(self) -> str:
+        """Return the plot, the table and the crossover sizes, for a notebook."""
+        medians = {
+            name: [(n, max(median(t), LEAST)) for n, t in self.times(name).items()]
+            for name in self.names
+        }
+        title = "median time of a call over n"
+        plot = _html.lines(title, medians, "{:,.0f}".format, format_time)
+        return plot + _html.table(self.cells()) + _html.notes(self.crossovers())
+
+    _repr_markdown_ = markdown  # where no HTML is shown
 
 
 def crossover(times: Mapping[int, tuple[float, float]]) -> float | None:
