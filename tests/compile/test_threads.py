@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from xdev import _config
-from xdev.compile import divisions, threads
+from xdev.compile import formulas, threads
 
 pytestmark = pytest.mark.usefixtures("team")
 
@@ -141,7 +141,7 @@ def test_errors_of_floating_point_are_told_from_every_thread(name, x, errors):
     told = threads.elements(address_of(loop), [100], [values.ctypes.data], [[16]], 100)
 
     names = ("divide", "over", "under", "invalid")
-    bits = dict(zip(names, divisions.BITS, strict=True))
+    bits = dict(zip(names, formulas.BITS, strict=True))
     assert {name for name, bit in bits.items() if told & bit} == errors
 
 

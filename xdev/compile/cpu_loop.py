@@ -14,7 +14,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
-from xdev.compile.divisions import ALL, INVALID, called
+from xdev.compile.formulas import ALL, INVALID, called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -11,14 +11,13 @@ import importlib
 import math
 import operator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import divisions, formulas
-from xdev.compile.divisions import Device
+from xdev.compile import formulas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,34 +44,32 @@ OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
     np.remainder: (operator.mod, operator.imod),
     np.right_shift: (operator.rshift, operator.irshift),
 }
-INTEGERS = {
-    np.divmod: divisions.both,
-    np.floor_divide: divisions.quotient,
-    np.fmod: divisions.remainder,
-    np.left_shift: divisions.left,
-    np.power: divisions.power,
-    np.remainder: divisions.rest,
-    np.right_shift: divisions.right,
-}
+INTEGERS = (
+    *(np.divmod, np.floor_divide, np.fmod, np.left_shift),
+    *(np.power, np.remainder, np.right_shift),
+)
 
 
 @cache
 def _table(root: str, *, wrapping: bool) -> Table:
     """Return the entries, by function and NumPy's kind of its arguments."""
     if root == CPU:
-        device = Device(divisions.frozen, divisions.raise_flag)
+        integers = partial(
+            formulas.Integers, settled=formulas.frozen, raise_flag=formulas.raise_flag
+        )
     else:
-        device = Device(
-            divisions.known if wrapping else divisions.opaque, divisions.ignore_flag
+        settled = formulas.unchanged if wrapping else formulas.opaque
+        integers = partial(
+            formulas.Integers, settled=settled, raise_flag=formulas.ignore_flag
         )
     entries: dict[tuple[Any, str], Entry] = {}
     for function, names in OPERATORS.items():
         for kind in "fc":
             entries[function, kind] = _operator(names[0])
-    for function, emit in INTEGERS.items():
-        entries[function, "i"] = entries[function, "u"] = _integral(device, emit)
+    for function in INTEGERS:
+        entries[function, "i"] = entries[function, "u"] = _integral(integers, function)
     entries[np.sign, "u"] = _python(formulas.unsigned_sign)
-    entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(divisions.multiple)
+    entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(formulas.lcm)
     entries |= {(function, "f"): entry for function, entry in _real(root).items()}
     own = _complex(library=root == CPU) | _divisions(library=root == CPU)
     entries |= own
@@ -111,7 +108,7 @@ def _divisions(*, library: bool) -> dict[tuple[Any, str], Entry]:
         return builder.call(floor, [x])
 
     def both(builder: Any, values: Any) -> tuple[Any, Any]:
-        return divisions.quotient_and_rest(builder, values, fmod, floor)
+        return formulas.float_divmod(builder, values, fmod, floor)
 
     def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         found = both(builder, values)
@@ -244,7 +241,7 @@ def _real_library(name: str) -> Entry:
 def _called(builder: Any, name: str, *values: Any) -> Any:
     kind = values[0].type
     suffix = "f" if kind == _optional.llvm_ir().FloatType() else ""
-    return divisions.called(builder, name + suffix, kind, *values)
+    return formulas.called(builder, name + suffix, kind, *values)
 
 
 def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -253,17 +250,18 @@ def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
     return builder.fsub(_called(builder, "__nv_nextafter", x, end), x)
 
 
-def _integral(device: Device, emit: Callable[..., Any]) -> Entry:
+def _integral(integers: Callable[..., formulas.Integers], function: np.ufunc) -> Entry:
     """Return an entry that computes in the result's type."""
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         result = signature.return_type
         kind = getattr(result, "dtype", result)  # of divmod's pair
         operands = _cast(context, builder, signature, values, kind)
-        found = emit(device, builder, *operands, signed=kind.signed)
-        if isinstance(found, list):
-            return context.make_tuple(builder, result, found)
-        return found
+        emit = getattr(integers(builder, signed=kind.signed), function.__name__)
+        value = emit(*operands)
+        if isinstance(value, list):
+            return context.make_tuple(builder, result, value)
+        return value
 
     return entry
 
@@ -373,7 +371,7 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
 
 def _finite(builder: Any, value: Any) -> Any:
     """Emit whether a float is finite, by its bits: Numba's difference tells of NaN."""
-    width = divisions.WIDTHS[str(value.type)]
+    width = formulas.WIDTHS[str(value.type)]
     word = _optional.llvm_ir().IntType(width)
     exponent = word({32: 0x7F80_0000, 64: 0x7FF0 << 48}[width])
     bits = builder.and_(builder.bitcast(value, word), exponent)

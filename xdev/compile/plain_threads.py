@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Shares = tuple[int, int, int, int, int]
 
-ERRORS = 0x1F  # of floating point, as xdev.compile.divisions.ALL
+ERRORS = 0x1F  # of floating point, as xdev.compile.formulas.ALL
 _WORD = ctypes.c_int64
 _PIECE = ctypes.CFUNCTYPE(*[_WORD] * 5)
 _LOOP = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)

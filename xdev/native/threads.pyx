@@ -43,7 +43,7 @@ cdef extern from * nogil:
 cdef enum:
     FAN = 4  # lanes that a lane wakes
     MOST = 1024  # workers
-    ERRORS = 0x1F  # of floating point, as `xdev.compile.divisions.ALL`
+    ERRORS = 0x1F  # of floating point, as `xdev.compile.formulas.ALL`
     OPERANDS = 64  # of a ufunc: NumPy's own limit
 
 ctypedef void (*Piece)(intptr_t, intptr_t, void*, intptr_t) noexcept nogil

@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from xdev import _config
 from xdev.compile import threads
-from xdev.compile.divisions import ALL, BITS
+from xdev.compile.formulas import ALL, BITS
 from xdev.compile.threads import PYTHON_PIECES
 from xdev.errors import users_level
 from xdev.ufunc import layout

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile.divisions import called
+from xdev.compile.formulas import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,8 +17,8 @@ import numpy as np
 
 from xdev import _optional, atomic
 from xdev._forks import module_lock
-from xdev.compile.divisions import WIDTHS as FLOAT_BITS
 from xdev.compile.errors import compile_error
+from xdev.compile.formulas import WIDTHS as FLOAT_BITS
 from xdev.compile.numpy_functions import CPU
 
 if TYPE_CHECKING:

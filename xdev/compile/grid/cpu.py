@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xdev import _optional
 from xdev._disk_cache import DiskCache
 from xdev.compile import cpu, digests, errors, loops
-from xdev.compile.divisions import called
+from xdev.compile.formulas import called
 from xdev.compile.grid import (
     DIMENSIONS,
     Grid,
