@@ -151,8 +151,8 @@ class HostArray:
 class HostGpu:
     """A GPU whose memory is the host's, and whose launches run there."""
 
-    def __init__(self, driver):
-        self._driver = driver
+    def __init__(self, driver, folder):
+        self._driver, self._folder = driver, folder
 
     def connect(self, new, mark=print, of_stream=0):
         """Have calls launch here, and make their results by a function."""
@@ -180,6 +180,22 @@ class HostGpu:
     def functions(self):
         """The scalar functions in Python, by name."""
         return {name: function for name, (function, _) in FUNCTIONS.items()}
+
+    def kernel(self, kernel, parameter):
+        """Return the loaded kernel of a template that calls no scalar function."""
+        content = f"""
+{"".join(f"#define {k} {v}{chr(10)}" for k, v in kernel.macros())}
+#include "{HERE / "host_cuda.h"}"
+{text(f"{kernel.template}.cu", set())}
+static void thread(void* p) {{ {kernel.entry}(*(xdev::{parameter}*)p); }}
+extern "C" void kernel(void* p, unsigned blocks)
+{{
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) fibers::run(thread, p);
+}}
+"""
+        words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
+        library = compiled(self._folder, re.sub(r"\W+", "_", "_".join(words)), content)
+        return SimpleNamespace(handle=address_of(library.kernel), library=library)
 
     @staticmethod
     def array(x):
@@ -274,7 +290,7 @@ def gpu(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("kernels")
     driver = compiled(folder, "driver", (HERE / "host_driver.cpp").read_text())
-    made = HostGpu(driver)
+    made = HostGpu(driver, folder)
 
     def copied(x):
         there = made.host(made.view(x))

@@ -126,7 +126,19 @@ static unsigned exchange(unsigned value, int lane)
 }  // namespace fibers
 
 static inline void __syncthreads() { fibers::block.wait(); }
+static inline void __syncwarp() { fibers::warp[threadIdx.x / 32].wait(); }
 static inline void __threadfence() {}
+static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+static inline unsigned __ballot_sync(unsigned, int value)
+{
+    const int self = threadIdx.x, first = self / 32 * 32;
+    unsigned votes = 0;
+    fibers::slot[self] = value;
+    __syncwarp();
+    for (int lane = 0; lane < 32; ++lane) votes |= unsigned(fibers::slot[first + lane] != 0) << lane;
+    __syncwarp();
+    return votes;
+}
 static inline int __syncthreads_and(int value)
 {
     fibers::slot[threadIdx.x] = value;

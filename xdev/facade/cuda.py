@@ -38,6 +38,7 @@ from xdev.facade.cpu import (
     trace,
 )
 from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, quick
+from xdev.facade.cuda_order import ORDERS
 from xdev.facade.cuda_reductions import REDUCTIONS, STATISTICS, reduction, statistic
 from xdev.memory.arrays import array_maker
 from xdev.memory.owners import mark_uses
@@ -136,8 +137,8 @@ class CuPyLibrary(Library):
             found = _bare(operator.attrgetter(name)(standard), self.namespace)
         if name in STATISTICS:
             found = statistic(name, marking(name, found))
-        elif name in COPIES:
-            found = quick(COPIES[name], found)
+        elif name in OF_LINES:
+            found = quick(OF_LINES[name], found)
         self.keep(name, with_room(name, found))
         return self.functions[name]
 
@@ -220,6 +221,8 @@ def library(_: ModuleType | None = None) -> CuPyLibrary:
     return CuPyLibrary()
 
 
+#: Functions by kernels of the engine, where they take what is asked for.
+OF_LINES = COPIES | ORDERS
 #: These very objects, as small integers are.
 ZERO, ONE = 0, 1
 #: More elements than any device holds: beyond, CuPy's own count of bytes overflows.

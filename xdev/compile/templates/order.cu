@@ -1,0 +1,320 @@
+// Lines sorted, each in one block's shared memory; the places of marked elements, in
+// order; rows of an array at indices; cross products.
+#include "elementwise.cuh"
+
+namespace xdev {
+
+constexpr int BLOCK = XDEV_BLOCK;
+constexpr int ITEMS = XDEV_ITEMS;  // elements that a thread works on
+constexpr int WARP = 32, WARPS = BLOCK / WARP;
+constexpr int SHARE = WARP * ITEMS;  // neighbours that a warp works on
+constexpr int DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS;
+using Size = long long;
+
+struct alignas(16) Slot {
+    void* address;
+    void* unused;
+};
+
+struct Order {
+    Slot source, target, more;
+    Size length;  // of a line, or of all
+};
+
+__device__ inline unsigned int lanes_below()
+{
+    return (1u << threadIdx.x % WARP) - 1;
+}
+
+// Unsigned keys in the order of numbers: NaN is last, -0 equals 0.
+template <int BYTES> struct unsigned_of;
+template <> struct unsigned_of<1> { using type = unsigned char; };
+template <> struct unsigned_of<2> { using type = unsigned short; };
+template <> struct unsigned_of<4> { using type = unsigned int; };
+template <> struct unsigned_of<8> { using type = unsigned long long; };
+
+template <class T> constexpr unsigned long long INFINITE = 0;  // of floats: the bits
+template <> constexpr unsigned long long INFINITE<half> = 0x7c00;
+template <> constexpr unsigned long long INFINITE<float> = 0x7f800000;
+template <> constexpr unsigned long long INFINITE<double> = 0x7ff0000000000000;
+
+template <class T> constexpr bool has_sign = same<T, signed char> || same<T, short> ||
+                                             same<T, int> || same<T, long long>;
+
+template <class T, bool DESCENDING>
+struct Key {
+    using Bits = typename unsigned_of<sizeof(T)>::type;
+    static constexpr Bits LAST = ~Bits(0), SIGN = LAST ^ LAST / 2;
+    static constexpr bool floating = INFINITE<T> != 0;
+
+    __device__ static Bits of(Bits x)
+    {
+        if constexpr (floating) {
+            if (Bits(x & ~SIGN) > INFINITE<T>) x = LAST;
+            else x = x & SIGN ? ~x : x ^ SIGN;
+        } else if constexpr (has_sign<T>) {
+            x ^= SIGN;
+        }
+        return DESCENDING ? ~x : x;
+    }
+    __device__ static Bits back(Bits key)
+    {
+        if (DESCENDING) key = ~key;
+        if constexpr (floating) return key & SIGN ? key ^ SIGN : ~key;
+        return has_sign<T> ? key ^ SIGN : key;
+    }
+    __device__ static int digit(Bits key, int shift)
+    {
+        constexpr Bits zero = DESCENDING ? Bits(~SIGN) : SIGN;
+        if (floating && key == Bits(~zero)) key = zero;
+        return key >> shift & (DIGITS - 1);
+    }
+};
+
+// Put each value at its rank, and take those of the thread's own places.
+template <class T>
+__device__ inline void exchange(T* shared, T* value, const int* rank, int first)
+{
+    __syncthreads();  // what was there is read
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) shared[rank[i]] = value[i];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) value[i] = shared[first + i * WARP];
+}
+
+// A radix sort, stable; a block a line. The target has the values, or their places.
+template <class T, bool DESCENDING, bool PLACES>
+__global__ void __launch_bounds__(BLOCK) sort_lines(const __grid_constant__ Order p)
+{
+    using Keys = Key<T, DESCENDING>;
+    using Bits = typename Keys::Bits;
+    using Count = unsigned short;
+    __shared__ union {
+        Bits keys[BLOCK * ITEMS];
+        Count places[BLOCK * ITEMS];
+        Count counts[WARPS + 1][DIGITS];  // of each warp, and those of all
+    } shared;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int first = warp * SHARE + lane;
+    const Size line = blockIdx.x * p.length;
+    const Bits* source = static_cast<const Bits*>(p.source.address) + line;
+    Bits key[ITEMS];
+    Count place[ITEMS];
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        place[i] = first + i * WARP;
+        key[i] = place[i] < p.length ? Keys::of(source[place[i]]) : Keys::LAST;
+    }
+    Count* own = shared.counts[warp];
+    Count* totals = shared.counts[WARPS];
+    for (int shift = 0; shift < int(8 * sizeof(T)); shift += DIGIT_BITS) {
+        int rank[ITEMS];
+        __syncthreads();
+        for (int k = threadIdx.x; k < WARPS * DIGITS; k += BLOCK) shared.counts[0][k] = 0;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {  // among equal digits of the warp
+            const int digit = Keys::digit(key[i], shift);
+            unsigned int peers = ~0u;
+#pragma unroll
+            for (int bit = 0; bit < DIGIT_BITS; ++bit) {
+                const bool one = digit >> bit & 1;
+                const unsigned int ones = __ballot_sync(~0u, one);
+                peers &= one ? ones : ~ones;
+            }
+            const int before = __popc(peers & lanes_below());
+            rank[i] = own[digit] + before;
+            __syncwarp();
+            if (before == 0) own[digit] += __popc(peers);
+            __syncwarp();
+        }
+        __syncthreads();
+        for (int digit = threadIdx.x; digit < DIGITS; digit += BLOCK) {
+            int sum = 0;
+            for (int k = 0; k < WARPS; ++k) {
+                const int count = shared.counts[k][digit];
+                shared.counts[k][digit] = sum;
+                sum += count;
+            }
+            totals[digit] = sum;
+        }
+        __syncthreads();
+        if (warp == 0) {  // how many digits are less
+            constexpr int each = DIGITS / WARP;
+            int sum = 0;
+            for (int k = 0; k < each; ++k) sum += totals[lane * each + k];
+            int below = sum;
+            for (int distance = 1; distance < WARP; distance *= 2) {
+                const int more = __shfl_up_sync(~0u, below, distance);
+                if (lane >= distance) below += more;
+            }
+            below -= sum;
+            for (int k = 0; k < each; ++k) {
+                const int count = totals[lane * each + k];
+                totals[lane * each + k] = below;
+                below += count;
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const int digit = Keys::digit(key[i], shift);
+            rank[i] += totals[digit] + own[digit];
+        }
+        exchange(shared.keys, key, rank, first);
+        if constexpr (PLACES) exchange(shared.places, place, rank, first);
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const int at = first + i * WARP;
+        if (at >= p.length) break;
+        if constexpr (PLACES) static_cast<Size*>(p.target.address)[line + at] = place[i];
+        else static_cast<Bits*>(p.target.address)[line + at] = Keys::back(key[i]);
+    }
+}
+
+// Whether an element is not zero, or differs from the one before it.
+template <class T, bool DIFFERS>
+__device__ inline bool is_marked(const T* x, Size i)
+{
+    if constexpr (DIFFERS) {
+        return i == 0 || read<T, T>(x + i) != read<T, T>(x + i - 1);
+    } else {
+        return convert<bool>(x[i]);
+    }
+}
+
+// The marks of a thread's elements, and in every thread how many its warp has.
+template <class T, bool DIFFERS>
+__device__ inline int vote(const Order& p, Size first, unsigned int* votes)
+{
+    const T* source = static_cast<const T*>(p.source.address);
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = first + i * WARP;
+        votes[i] = __ballot_sync(~0u, at < p.length && is_marked<T, DIFFERS>(source, at));
+        count += __popc(votes[i]);
+    }
+    return count;
+}
+
+// What warps leave, summed over those before a thread's own.
+__device__ inline Size sum_before(Size* parts, Size own, Size* all)
+{
+    if (threadIdx.x % WARP == WARP - 1) parts[threadIdx.x / WARP] = own;
+    __syncthreads();
+    Size before = 0, total = 0;
+    for (int k = 0; k < WARPS; ++k) {
+        if (k < int(threadIdx.x / WARP)) before += parts[k];
+        total += parts[k];
+    }
+    *all = total;
+    return before;
+}
+
+template <class T, bool DIFFERS>
+__global__ void __launch_bounds__(BLOCK) count_marks(const __grid_constant__ Order p)
+{
+    __shared__ Size parts[WARPS];
+    unsigned int votes[ITEMS];
+    const Size warp = blockIdx.x * Size(WARPS) + threadIdx.x / WARP;
+    const int count = vote<T, DIFFERS>(p, warp * SHARE + threadIdx.x % WARP, votes);
+    Size total;
+    sum_before(parts, count, &total);
+    if (threadIdx.x == 0) static_cast<Size*>(p.target.address)[blockIdx.x] = total;
+}
+
+// One block turns counts into those of all before; behind them comes that of all.
+__global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order p)
+{
+    __shared__ Size parts[WARPS];
+    Size* counts = static_cast<Size*>(p.target.address);
+    const int lane = threadIdx.x % WARP;
+    Size carry = 0;
+    for (Size tile = 0; tile < p.length; tile += BLOCK * ITEMS) {
+        const Size first = tile + threadIdx.x * ITEMS;
+        Size own[ITEMS], sum = 0;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            own[i] = first + i < p.length ? counts[first + i] : 0;
+            sum += own[i];
+        }
+        Size upto = sum;
+#pragma unroll
+        for (int distance = 1; distance < WARP; distance *= 2) {
+            const Size more = __shfl_up_sync(~0u, upto, distance);
+            if (lane >= distance) upto += more;
+        }
+        Size total;
+        Size before = carry + sum_before(parts, upto, &total) + upto - sum;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            if (first + i < p.length) counts[first + i] = before;
+            before += own[i];
+        }
+        carry += total;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) counts[p.length] = carry;
+}
+
+template <class T, bool DIFFERS>
+__global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Order p)
+{
+    __shared__ Size parts[WARPS];
+    unsigned int votes[ITEMS];
+    const Size warp = blockIdx.x * Size(WARPS) + threadIdx.x / WARP;
+    const Size first = warp * SHARE + threadIdx.x % WARP;
+    const int count = vote<T, DIFFERS>(p, first, votes);
+    Size total;
+    Size* target = static_cast<Size*>(p.target.address) + sum_before(parts, count, &total);
+    target += static_cast<const Size*>(p.more.address)[blockIdx.x];
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const unsigned int own = 1u << threadIdx.x % WARP;
+        if (votes[i] & own) target[__popc(votes[i] & lanes_below())] = first + i * WARP;
+        target += __popc(votes[i]);
+    }
+}
+
+// Rows of words, of matrices one after the other; indices count from the end too.
+struct Take {
+    Slot source, target, indices;
+    Size words, rows, taken, count;  // of a row, of a matrix, of the indices, of all
+};
+
+template <class Word, class Index>
+__global__ void __launch_bounds__(BLOCK) take_rows(const __grid_constant__ Take p)
+{
+    const Index* indices = static_cast<const Index*>(p.indices.address);
+    const unsigned int words = p.words, taken = p.taken;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
+        if (at >= p.count) return;
+        const unsigned int row = unsigned(at) / words, word = unsigned(at) % words;
+        Size place = indices[row % taken] % p.rows;
+        if (place < 0) place += p.rows;
+        place += row / taken * p.rows;
+        static_cast<Word*>(p.target.address)[at] =
+            static_cast<const Word*>(p.source.address)[place * words + word];
+    }
+}
+
+template <class T>
+__global__ void __launch_bounds__(BLOCK) cross(const __grid_constant__ Order p)
+{
+    const Size at = blockIdx.x * Size(BLOCK) + threadIdx.x;
+    if (at >= p.length) return;
+    const T* a = static_cast<const T*>(p.source.address) + 3 * at;
+    const T* b = static_cast<const T*>(p.more.address) + 3 * at;
+    T* c = static_cast<T*>(p.target.address) + 3 * at;
+    const T x = a[1] * b[2] - a[2] * b[1];
+    const T y = a[2] * b[0] - a[0] * b[2];
+    c[2] = a[0] * b[1] - a[1] * b[0];
+    c[0] = x, c[1] = y;
+}
+
+}  // namespace xdev

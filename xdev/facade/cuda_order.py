@@ -1,0 +1,232 @@
+"""Sorting, selecting and taking of CUDA arrays, by kernels that CuPy has no equal of.
+
+CuPy sorts the lines of an array by one sort of all its elements with their lines, which
+takes four times as long as a block for each line. NotImplemented of a function leaves
+the call to CuPy.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev._plain_calls import SLOT
+from xdev.compile import elementwise as compiler, launch, toolchain
+from xdev.facade import elementwise
+from xdev.facade.cuda_copies import assign, new
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHARED = 48 * 1024  # bytes of a block's memory that every GPU has
+WARP, THREADS, MOST = 32, 256, 1024  # threads: that run as one, of a block, at most
+SORTED = 16  # elements that a thread sorts, at most
+MARKED, SUMMED, TAKEN = 32, 8, 4  # elements that a thread marks, sums up, takes
+PLANS = 512
+FAR = 2**31  # elements that 32 bits do not count
+INDEX = np.dtype(np.int64)
+#: Of which CUDA's own types compute as NumPy's do.
+PRODUCTS = frozenset("fdlq")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel of ``order.cu``; ``entry`` is its C++ name there."""
+
+    entry: str
+    threads: int
+    items: int
+    template: str = "order"
+
+    def macros(self) -> compiler.Macros:
+        """Return the template's macros."""
+        return [("XDEV_BLOCK", str(self.threads)), ("XDEV_ITEMS", str(self.items))]
+
+
+@lru_cache(maxsize=PLANS)
+def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
+    def make() -> tuple[bytes, str]:
+        return compiler.expressed(program, "", capability, [], fastmath=False)
+
+    parts = program.entry, program.macros(), capability
+    return launch.Kernel(*toolchain.kept("", parts, "order", make))
+
+
+@lru_cache(maxsize=PLANS)
+def _plan(
+    program: Program, blocks: int, sizes: tuple[int, ...], device: int
+) -> launch.Launch:
+    kernel = _kernel(program, launch.capability(device))
+    parameter = bytes(3 * SLOT) + struct.pack(f"={len(sizes)}q", *sizes)
+    parameter += bytes(-len(parameter) % SLOT)
+    slots = (launch.Value(),) * 3
+    return launch.Launch(kernel, blocks, program.threads, parameter, slots)
+
+
+def run(
+    program: Program, blocks: int, source: Any, target: Any, more: Any, *sizes: int
+) -> None:
+    """Launch a kernel on three contiguous arrays, or fewer: one may be there twice."""
+    device = _optional.cupy().cuda.runtime.getDevice()
+    plan = _plan(program, blocks, sizes, device)
+    plan([source.data.ptr, target.data.ptr, more.data.ptr])
+
+
+def straight(x: Any) -> Any:
+    """Return the array, or a copy of it in C order."""
+    return x if x._c_contiguous else assign(new(x.shape, x.dtype), x)  # noqa: SLF001
+
+
+def last(x: Any) -> int:
+    """Return an array's last number; the host waits for it."""
+    return int(x[-1])
+
+
+def sort(x: Any, *, axis: int, descending: bool, **_: bool) -> Any:
+    """Sort lines that a block can hold."""
+    return _sorted(x, axis, bool(descending), False)
+
+
+def argsort(x: Any, *, axis: int, descending: bool, **_: bool) -> Any:
+    """Return the places of lines' elements in their order."""
+    return _sorted(x, axis, bool(descending), True)
+
+
+def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
+    if x.dtype.kind not in "biuf" or type(axis) is not int:
+        return NotImplemented
+    if not -x.ndim <= axis < x.ndim or not x.size:
+        return NotImplemented
+    length, itemsize = x.shape[axis], x.dtype.itemsize
+    if not 1 < length <= min(SHARED // itemsize, MOST * SORTED):
+        return NotImplemented
+    threads = WARP
+    while threads * SORTED < length and threads < MOST:
+        threads *= 2
+    cpp, flags = compiler.cpp_name(x.dtype), (str(descending), str(places))
+    entry = f"xdev::sort_lines<{','.join((cpp, *flags)).lower()}>"
+    program = Program(entry, threads, -(-length // threads))
+    last = axis in {-1, x.ndim - 1}
+    lines = straight(x if last else x.swapaxes(axis, -1))
+    out = new(lines.shape, INDEX if places else x.dtype)
+    run(program, x.size // length, lines, out, out, length)
+    return out if last else straight(out.swapaxes(axis, -1))
+
+
+def _places(x: Any, differs: bool) -> Any:
+    """Return where elements are not zero, or differ from those before them.
+
+    The host waits: it must know how many there are.
+    """
+    cpp, one = compiler.cpp_name(x.dtype), str(differs).lower()
+    blocks = -(-x.size // (THREADS * MARKED))
+    counts = new((blocks + 1,), INDEX)
+    count = Program(f"xdev::count_marks<{cpp},{one}>", THREADS, MARKED)
+    run(count, blocks, x, counts, counts, x.size)
+    run(Program("xdev::sum_marks", MOST, SUMMED), 1, x, counts, counts, blocks)
+    out = new((last(counts),), INDEX)
+    if out.size:
+        place = Program(f"xdev::place_marks<{cpp},{one}>", THREADS, MARKED)
+        run(place, blocks, x, out, counts, x.size)
+    return out
+
+
+def nonzero(x: Any) -> Any:
+    """Return the indices of what is not zero."""
+    if not x.ndim or not x.size:
+        return NotImplemented
+    places, indices = _places(straight(x), False), []
+    for size in reversed(x.shape[1:]):
+        indices.append(elementwise.remainder(places, size))
+        places = elementwise.floor_divide(places, size)
+    return (places, *reversed(indices))
+
+
+def _runs(x: Any, with_order: bool = False) -> tuple[Any, Any, Any]:
+    """Return sorted elements, where runs of equal ones begin, and their order in x."""
+    cupy, flat, order = _optional.cupy(), straight(x).reshape(-1), None
+    if with_order:
+        order = argsort(flat, axis=0, descending=False)
+        order = cupy.argsort(flat) if order is NotImplemented else order
+        ordered = flat[order]
+    else:
+        ordered = sort(flat, axis=0, descending=False)
+        ordered = cupy.sort(flat) if ordered is NotImplemented else ordered
+    return ordered, _places(ordered, True), order
+
+
+def _unique(name: str) -> Callable[[Any], Any]:
+    result = type(getattr(np, name)(np.empty(0)))
+    fields = getattr(result, "_fields", ("values",))
+    with_order = not {"indices", "inverse_indices"}.isdisjoint(fields)
+
+    def unique(x: Any) -> Any:
+        if x.dtype.kind not in "biuf" or not x.size:
+            return NotImplemented
+        cupy = _optional.cupy()
+        ordered, starts, order = _runs(x, with_order)
+        found = {"values": ordered[starts]}
+        if "indices" in fields:
+            found["indices"] = order[starts]
+        if "inverse_indices" in fields:
+            run_of = cupy.searchsorted(starts, cupy.arange(x.size), side="right") - 1
+            inverse = new((x.size,), INDEX)
+            inverse[order] = run_of
+            found["inverse_indices"] = inverse.reshape(x.shape)
+        if "counts" in fields:
+            found["counts"] = cupy.diff(starts, append=x.size)
+        return result(**found) if len(fields) > 1 else found["values"]
+
+    return unique
+
+
+def take(x: Any, indices: Any, *, axis: int | None) -> Any:
+    """Take rows, whose elements are copied as words of 16 bytes."""
+    cupy = _optional.cupy()
+    axis = 0 if axis is None and x.ndim == 1 else axis
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return NotImplemented
+    if type(indices) is not cupy.ndarray or indices.dtype.char not in "ilq":
+        return NotImplemented
+    axis %= x.ndim
+    row = prod(x.shape[axis + 1 :]) * x.itemsize
+    if indices.ndim != 1 or row % 16 or not x.size * indices.size:
+        return NotImplemented
+    out = new((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype)
+    count = out.nbytes // 16
+    if count >= FAR:
+        return NotImplemented
+    x, indices = straight(x), straight(indices)
+    index = compiler.cpp_name(indices.dtype)
+    program = Program(f"xdev::take_rows<uint4,{index}>", THREADS, TAKEN)
+    sizes = row // 16, x.shape[axis], indices.size, count
+    run(program, -(-count // (THREADS * TAKEN)), x, out, indices, *sizes)
+    return out
+
+
+def cross(x1: Any, x2: Any, *, axis: int) -> Any:
+    """Return cross products of vectors that lie one after the other."""
+    if axis not in {-1, x1.ndim - 1} or x1.shape != x2.shape or x1.shape[-1:] != (3,):
+        return NotImplemented
+    if x1.dtype != x2.dtype or x1.dtype.char not in PRODUCTS or not x1.size:
+        return NotImplemented
+    out, n = new(x1.shape, x1.dtype), x1.size // 3
+    program = Program(f"xdev::cross<{compiler.cpp_name(x1.dtype)}>", THREADS, 1)
+    run(program, -(-n // THREADS), straight(x1), out, straight(x2), n)
+    return out
+
+
+_UNIQUE = ("unique_all", "unique_counts", "unique_inverse", "unique_values")
+#: By the standard's names, as :data:`xdev.facade.cuda_copies.COPIES`.
+ORDERS: dict[str, Callable[..., Any]] = {
+    **{f.__name__: f for f in (argsort, nonzero, sort, take)},
+    **{name: _unique(name) for name in _UNIQUE},
+    "linalg.cross": cross,
+}
