@@ -327,8 +327,15 @@ class Heap:
         """Return a chunk of this stream that holds ``nbytes``, or None.
 
         ``anywhere`` lets small requests into large segments, and the other way round.
+        What the bins keep stays there unless nothing else fits: sizes that a program
+        asks for by turns would empty each other's bins at every request.
         """
-        self.settle()
+        chunk = self.hit(nbytes, stream) or self._fitting(nbytes, stream, anywhere)
+        if chunk is None and self.settle():
+            chunk = self._fitting(nbytes, stream, anywhere)
+        return chunk
+
+    def _fitting(self, nbytes: int, stream: int, anywhere: bool) -> Chunk | None:
         small = self.granted(nbytes) <= self.policy.small
         for arena in (small, not small) if anywhere else (small,):
             free_list = self._free_lists.get((stream, arena))
@@ -379,14 +386,18 @@ class Heap:
         except KeyError:
             self.bins[key] = [chunk]
 
-    def settle(self) -> None:
-        """Empty the bins onto the free lists, where neighbours merge."""
+    def settle(self) -> bool:
+        """Empty the bins onto the free lists, where neighbours merge; say if any was."""
+        settled = False
         for chunk in self.elsewhere():
             self._add_free(chunk)
+            settled = True
         for chunks in self.bins.values():
             while chunks:
                 self._add_free(chunks.pop())
+                settled = True
         self.bins.clear()
+        return settled
 
     def spare(self, nbytes: float = inf, least: int = 0) -> list[Segment]:
         """Remove and return wholly free segments, largest first.

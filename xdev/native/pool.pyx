@@ -352,6 +352,9 @@ cdef class FreeLists:
         cdef int k = LISTS  # first what needs a look
         cdef int64_t hits  # no object is made under the lock
         while core.idle and k >= 0:
+            if core.lists[k] == NULL:  # what comes there meanwhile stays there
+                k -= 1
+                continue
             acquire()
             if core.lists[k] == NULL:
                 release()
