@@ -20,11 +20,9 @@ from xdev.compile import elementwise, threads
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import (
     cuda,
-    cuda_call,
     cuda_methods,
     cuda_operands,
     cuda_reductions,
-    cuda_scatter,
     vectorize,
 )
 
@@ -310,12 +308,10 @@ def gpu(tmp_path_factory):
         patch.setattr(cuda.BACKEND, "count", lambda: 1)
         for module in (cuda, cuda_methods, cuda_reductions):
             patch.setattr(module, "require", lambda: None)
-        for module in (cuda.cuda_streams, cuda_call.cuda_streams):
-            patch.setattr(module, "ordered", no_order)
-        for module in (cuda_call, cuda_reductions):
-            patch.setattr(module, "straightened", made.straightened)
+        patch.setattr(cuda.cuda_streams, "ordered", no_order)
+        patch.setattr(cuda_reductions, "straightened", made.straightened)
         patch.setattr(cuda_operands.Array, "cupy", copied)
-        for module in (cuda_reductions, cuda_scatter):
+        for module in (cuda_reductions, cuda_methods):
             patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
         patch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
         patch.setattr(_optional.cupy().cuda.runtime, "setDevice", lambda _: None)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import xdev
 from xdev.facade import cuda, cuda_copies
-from xdev.ufunc import cuda_layout as layout, cuda_scatter, foreign
+from xdev.ufunc import cuda_layout as layout, cuda_methods, foreign
 from xdev.ufunc.cuda_reductions import CudaReduction
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -227,10 +227,10 @@ def test_scatters_apply_repeated_positions_in_order(gpu):
     positions = np.random.default_rng(2).integers(0, 50, 4000)
     order = np.argsort(positions, kind="stable")
     found = made.scalar.specialise((np.dtype("d"),) * 2)
-    kernel = cuda_scatter.Scatter(x.dtype, y.dtype, found.inputs, found.outputs[0])
+    kernel = cuda_methods.Scatter(x.dtype, y.dtype, found.inputs, found.outputs[0])
     operands = [x, positions[order], order, y]
 
-    launch = cuda_scatter.prepared(made, found, kernel, 4000)
+    launch = cuda_methods.prepared(made, found, kernel, 4000)
     launch([each.ctypes.data for each in operands])
 
     np.add.at(expected, positions, y)

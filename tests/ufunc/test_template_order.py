@@ -80,16 +80,18 @@ def test_indices_of_what_is_not_zero(gpu, order, char):
     for shape in ((1,), (9000,), (20, 3)):
         x = numbers(rng, char.lower() if char in "FD" else char, shape)
         x = np.where(rng.random(shape) < 0.4, x, 0).astype(char)
-        places = order._places(gpu.array(x), False)
+        places, _ = order._places(gpu.array(x), False)
         np.testing.assert_array_equal(gpu.host(places), np.flatnonzero(x), strict=True)
 
 
 @pytest.mark.parametrize("char", "ife")
 def test_places_where_runs_begin(gpu, order, char):
-    x = np.sort(numbers(np.random.default_rng(5), char, 9000))
-    expected = np.flatnonzero(np.r_[True, x[1:] != x[:-1]])
-    made = gpu.host(order._places(gpu.array(x), True))
-    np.testing.assert_array_equal(made, expected)
+    x = numbers(np.random.default_rng(5), char, 9000)
+    by = np.argsort(x, stable=True)
+    starts = np.r_[True, x[by][1:] != x[by][:-1]]
+    first, inverse = order._places(gpu.array(x[by]), True, gpu.array(by))
+    np.testing.assert_array_equal(gpu.host(first), np.flatnonzero(starts))
+    np.testing.assert_array_equal(gpu.host(inverse)[by], np.cumsum(starts) - 1)
 
 
 @pytest.mark.parametrize("index", "il")

@@ -24,6 +24,7 @@ STATISTICS = ("fold", "count", "norm", "mean", "var", "std", "argmax", "argmin")
 MARK = 8  # bytes
 PLACED = 16  # bytes of a value and where it is
 SCANNED = 8  # elements that a thread scans of each tile, at most
+SCANNED_BYTES = 64
 
 
 @final
@@ -129,7 +130,7 @@ class Scan:
     @property
     def lanes(self) -> int:
         """Return how many neighbours a thread scans at once."""
-        return min(SCANNED, REDUCED // self.source.itemsize)
+        return min(SCANNED, SCANNED_BYTES // self.source.itemsize)
 
     def macros(self) -> Macros:
         """Return the template's macros."""

@@ -14,6 +14,7 @@ import numpy as np
 from xdev import _optional
 from xdev.facade import elementwise
 from xdev.memory.arrays import array_maker
+from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.expressions import selection
 
 if TYPE_CHECKING:
@@ -54,14 +55,14 @@ def new(shape: Shape, dtype: Any) -> Any:
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
     """Cast real numbers, or copy."""
     dtype = np.dtype(dtype)
-    nbytes, same = x.size * dtype.itemsize, dtype == x.dtype
-    if nbytes < LARGE or (same and not copy) or not x._c_contiguous:  # noqa: SLF001
+    same = dtype == x.dtype
+    if (same and not copy) or not x.size or not x._c_contiguous:  # noqa: SLF001
         return NotImplemented
     moved = same or dtype == np.bool_ or x.dtype.kind not in "bc"
     planned = np.can_cast(x.dtype, dtype, "same_kind")
-    if not moved or (nbytes < HUGE and not planned):
+    if not moved or (x.size * dtype.itemsize < HUGE and not planned):
         return NotImplemented
-    return assign(new(x.shape, dtype), x, "unsafe")
+    return assign(new(x.shape, dtype), x, "same_kind" if planned else "unsafe")
 
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
@@ -118,7 +119,7 @@ def tile(x: Any, repetitions: Shape) -> Any:
 
 def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     """Repeat elements, all as often."""
-    if type(repeats) is not int or x.nbytes * repeats < LARGE:
+    if type(repeats) is not int or not x.size:
         return NotImplemented
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -192,7 +193,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
 def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
     """Subtract neighbours along an axis."""
     plain = n == 1 and not ends and x.dtype != np.bool_
-    if not plain or not -x.ndim <= axis < x.ndim or x.nbytes < LARGE:
+    if not plain or not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
     before = (slice(None),) * (axis % x.ndim)
     later, earlier = (*before, slice(1, None)), (*before, slice(-1))
@@ -219,7 +220,10 @@ def _accumulated(
     include_initial: bool,
 ) -> Any:
     axis = 0 if axis is None and x.ndim == 1 else axis
-    if axis is None or not -x.ndim <= axis < x.ndim or x.nbytes < LARGE:
+    if axis is None or not -x.ndim <= axis < x.ndim or not x.size:
+        return NotImplemented
+    alone = x.shape[axis] * x.itemsize <= ALONE and not include_initial
+    if x.nbytes < LARGE and not alone:  # two launches, and no plan
         return NotImplemented
     if not include_initial:
         return function.accumulate(x, axis, dtype)

@@ -29,6 +29,7 @@ WARP, THREADS, MOST = 32, 256, 1024  # threads: that run as one, of a block, at 
 SORTED = 16  # elements that a thread sorts, at most
 MARKED, SUMMED, TAKEN = 32, 8, 4  # elements that a thread marks, sums up, takes
 PLANS = 512
+ARRAYS = 5  # that a kernel is given, at most
 FAR = 2**31  # elements that 32 bits do not count
 INDEX = np.dtype(np.int64)
 #: Of which CUDA's own types compute as NumPy's do.
@@ -61,22 +62,20 @@ def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
 
 @lru_cache(maxsize=PLANS)
 def _plan(
-    program: Program, blocks: int, sizes: tuple[int, ...], device: int
+    program: Program, blocks: int, count: int, sizes: tuple[int, ...], device: int
 ) -> launch.Launch:
     kernel = _kernel(program, launch.capability(device))
-    parameter = bytes(3 * SLOT) + struct.pack(f"={len(sizes)}q", *sizes)
+    parameter = bytes(ARRAYS * SLOT) + struct.pack(f"={len(sizes)}q", *sizes)
     parameter += bytes(-len(parameter) % SLOT)
-    slots = (launch.Value(),) * 3
+    slots = (launch.Value(),) * count
     return launch.Launch(kernel, blocks, program.threads, parameter, slots)
 
 
-def run(
-    program: Program, blocks: int, source: Any, target: Any, more: Any, *sizes: int
-) -> None:
-    """Launch a kernel on three contiguous arrays, or fewer: one may be there twice."""
+def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
+    """Launch a kernel on contiguous arrays."""
     device = _optional.cupy().cuda.runtime.getDevice()
-    plan = _plan(program, blocks, sizes, device)
-    plan([source.data.ptr, target.data.ptr, more.data.ptr])
+    plan = _plan(program, blocks, len(arrays), sizes, device)
+    plan([x.data.ptr for x in arrays])
 
 
 def straight(x: Any) -> Any:
@@ -105,7 +104,7 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     if not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
     length, itemsize = x.shape[axis], x.dtype.itemsize
-    if not 1 < length <= min(SHARED // itemsize, MOST * SORTED):
+    if not 1 < length <= min(SHARED // min(itemsize, 4), MOST * SORTED):
         return NotImplemented
     threads = WARP
     while threads * SORTED < length and threads < MOST:
@@ -116,73 +115,71 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     last = axis in {-1, x.ndim - 1}
     lines = straight(x if last else x.swapaxes(axis, -1))
     out = new(lines.shape, INDEX if places else x.dtype)
-    run(program, x.size // length, lines, out, out, length)
+    run(program, x.size // length, [lines, out], length)
     return out if last else straight(out.swapaxes(axis, -1))
 
 
-def _places(x: Any, differs: bool) -> Any:
+def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
     """Return where elements are not zero, or differ from those before them.
 
-    The host waits: it must know how many there are.
+    And, where the order of an array is given that x is sorted by, the number of the run
+    that each of its elements is of. The host waits: it must know how many there are.
     """
     cpp, one = compiler.cpp_name(x.dtype), str(differs).lower()
     blocks = -(-x.size // (THREADS * MARKED))
     counts = new((blocks + 1,), INDEX)
     count = Program(f"xdev::count_marks<{cpp},{one}>", THREADS, MARKED)
-    run(count, blocks, x, counts, counts, x.size)
-    run(Program("xdev::sum_marks", MOST, SUMMED), 1, x, counts, counts, blocks)
+    run(count, blocks, [x, counts], x.size)
+    run(Program("xdev::sum_marks", MOST, SUMMED), 1, [x, counts], blocks)
     out = new((last(counts),), INDEX)
+    inverse = None if order is None else new(x.shape, INDEX)
     if out.size:
-        place = Program(f"xdev::place_marks<{cpp},{one}>", THREADS, MARKED)
-        run(place, blocks, x, out, counts, x.size)
-    return out
+        entry = f"xdev::place_marks<{cpp},{one},{str(order is not None).lower()}>"
+        more = [] if order is None else [order, inverse]
+        program = Program(entry, THREADS, MARKED)
+        run(program, blocks, [x, out, counts, *more], x.size)
+    return out, inverse
 
 
 def nonzero(x: Any) -> Any:
     """Return the indices of what is not zero."""
     if not x.ndim or not x.size:
         return NotImplemented
-    places, indices = _places(straight(x), False), []
+    (places, _), indices = _places(straight(x), False), []
     for size in reversed(x.shape[1:]):
         indices.append(elementwise.remainder(places, size))
         places = elementwise.floor_divide(places, size)
     return (places, *reversed(indices))
 
 
-def _runs(x: Any, with_order: bool = False) -> tuple[Any, Any, Any]:
-    """Return sorted elements, where runs of equal ones begin, and their order in x."""
-    cupy, flat, order = _optional.cupy(), straight(x).reshape(-1), None
-    if with_order:
-        order = argsort(flat, axis=0, descending=False)
-        order = cupy.argsort(flat) if order is NotImplemented else order
-        ordered = flat[order]
-    else:
-        ordered = sort(flat, axis=0, descending=False)
-        ordered = cupy.sort(flat) if ordered is NotImplemented else ordered
-    return ordered, _places(ordered, True), order
-
-
 def _unique(name: str) -> Callable[[Any], Any]:
     result = type(getattr(np, name)(np.empty(0)))
-    fields = getattr(result, "_fields", ("values",))
-    with_order = not {"indices", "inverse_indices"}.isdisjoint(fields)
+    fields = getattr(result, "_fields", ())
+    ordering = not {"indices", "inverse_indices"}.isdisjoint(fields)
 
     def unique(x: Any) -> Any:
         if x.dtype.kind not in "biuf" or not x.size:
             return NotImplemented
-        cupy = _optional.cupy()
-        ordered, starts, order = _runs(x, with_order)
-        found = {"values": ordered[starts]}
+        cupy, flat, order = _optional.cupy(), straight(x).reshape(-1), None
+        if ordering:
+            order = argsort(flat, axis=0, descending=False)
+            order = cupy.argsort(flat) if order is NotImplemented else order
+            ordered = flat[order]
+        else:
+            ordered = sort(flat, axis=0, descending=False)
+            ordered = cupy.sort(flat) if ordered is NotImplemented else ordered
+        first, inverse = _places(ordered, True, order)
+        values = ordered[first]
+        if not fields:
+            return values
+        parts = {"values": values}
+        if ordering:
+            parts |= {"inverse_indices": inverse.reshape(x.shape)}
         if "indices" in fields:
-            found["indices"] = order[starts]
-        if "inverse_indices" in fields:
-            run_of = cupy.searchsorted(starts, cupy.arange(x.size), side="right") - 1
-            inverse = new((x.size,), INDEX)
-            inverse[order] = run_of
-            found["inverse_indices"] = inverse.reshape(x.shape)
+            parts |= {"indices": order[first]}
         if "counts" in fields:
-            found["counts"] = cupy.diff(starts, append=x.size)
-        return result(**found) if len(fields) > 1 else found["values"]
+            parts |= {"counts": cupy.diff(first, append=x.size)}
+        return result(**parts)
 
     return unique
 
@@ -207,7 +204,7 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     index = compiler.cpp_name(indices.dtype)
     program = Program(f"xdev::take_rows<uint4,{index}>", THREADS, TAKEN)
     sizes = row // 16, x.shape[axis], indices.size, count
-    run(program, -(-count // (THREADS * TAKEN)), x, out, indices, *sizes)
+    run(program, -(-count // (THREADS * TAKEN)), [x, out, indices], *sizes)
     return out
 
 
@@ -219,7 +216,7 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
         return NotImplemented
     out, n = new(x1.shape, x1.dtype), x1.size // 3
     program = Program(f"xdev::cross<{compiler.cpp_name(x1.dtype)}>", THREADS, 1)
-    run(program, -(-n // THREADS), straight(x1), out, straight(x2), n)
+    run(program, -(-n // THREADS), [straight(x1), out, straight(x2)], n)
     return out
 
 

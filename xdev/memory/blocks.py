@@ -387,7 +387,7 @@ class Heap:
             self.bins[key] = [chunk]
 
     def settle(self) -> bool:
-        """Empty the bins onto the free lists, where neighbours merge; say if any was."""
+        """Empty the bins onto the free lists, where neighbours merge; say if any."""
         settled = False
         for chunk in self.elsewhere():
             self._add_free(chunk)

@@ -6,29 +6,41 @@ operands keep their order, but not which pairs are folded first.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
+from xdev import _optional
 from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
-from xdev.compile.folds import WARP, Reduce, Scan
-from xdev.compile.launch import Launch
-from xdev.ufunc import cuda_folds as folds, cuda_scatter
-from xdev.ufunc.cuda import require
-from xdev.ufunc.cuda_call import CudaCall
-from xdev.ufunc.cuda_operands import Array, read
+from xdev.compile.folds import WARP, Reduce, Scan, Scatter
+from xdev.compile.launch import Launch, Value
+from xdev.ufunc import cuda_layout, cuda_streams
+from xdev.ufunc.cuda import on_device, require, written
+from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_reductions import (
     ADDRESS,
+    CudaCall,
     CudaReduction,
+    Repeats,
     axis_of,
     launch,
     operands_of,
 )
 from xdev.ufunc.foreign import is_cuda
+from xdev.ufunc.inputs import strong
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdev.ufunc.cuda import CudaLoops
+    from xdev.ufunc.signatures import Specialisation
+
+#: Bytes of a line that one block scans alone: more would be two launches.
+ALONE = 2**17
 
 
 @final
@@ -47,11 +59,13 @@ class CudaMethods:
     ----------
     reduce : CudaReduction
         The first of them.
+    scans : Repeats
+        Of ``accumulate``, those of one launch.
     """
 
     def __init__(self, loops: CudaLoops, identity: int | str | None) -> None:
         self._loops, self._name = loops, loops.scalar.name
-        self.reduce = CudaReduction(loops, identity)
+        self.reduce, self.scans = CudaReduction(loops, identity), Repeats()
 
     def accumulate(self, array: Any, *, axis: Any, dtype: Any, out: Any) -> Any:
         """Fold along an axis and keep each step, as :meth:`numpy.ufunc.accumulate`."""
@@ -59,7 +73,7 @@ class CudaMethods:
         if not x.shape:
             message = f"{self._name}.accumulate needs an array of one dimension or more"
             raise TypeError(message)
-        axis = axis_of(axis, len(x.shape))
+        key, axis = axis, axis_of(axis, len(x.shape))
         loop = computed(spec.outputs[0])
         with CudaCall(self._name, [x], given) as ready:
             x = ready.apart(x)
@@ -67,25 +81,29 @@ class CudaMethods:
             if not prod(x.shape):
                 return ready.owner(y)
             zeros = (0,) * len(x.shape)
-            found = folds.lines(x.shape, (axis,), x.strides, y.strides, zeros)
+            found = cuda_layout.lines(x.shape, (axis,), x.strides, y.strides, zeros)
             assert found is not None  # noqa: S101 - one axis
-            group = folds.scanning(found)
+            group = cuda_layout.scanning(found)
             kernel = Scan(x.dtype, loop, y.dtype, group, len(found.extents))
             first = Reduce(x.dtype, loop, loop, group, len(found.extents))
             span = max(kernel.span, first.span)
-            splits, each = found.split(group, span, x.dtype.itemsize)
-            before = 0
+            splits, each, before = 1, found.length, 0
+            if found.length * x.dtype.itemsize > ALONE:
+                splits, each = found.split(group, span, x.dtype.itemsize)
             if splits > 1:
                 made = ready.scratch((found.count, splits), loop)
-                between = folds.partial(found, splits, loop.itemsize)
+                between = cuda_layout.partial(found, splits, loop.itemsize)
                 fold = launch(self._loops, spec, first, between, splits, each)
                 before = made.data.ptr
                 fold([x.address, before])
             parameter = bytes(3 * SLOT) + found.parameter(splits, each)
-            blocks = folds.grid(found.count, splits, group)
+            blocks = cuda_layout.grid(found.count, splits, group)
             machine = self._loops.kernel(spec, kernel)
-            scan = Launch(machine, blocks, BLOCK, parameter, (ADDRESS,) * 3)
-            scan([x.address, y.address, before])
+            slots = (ADDRESS,) * (2 + bool(before))
+            scan = Launch(machine, blocks, BLOCK, parameter, slots)
+            scan([x.address, y.address, *([before] if before else [])])
+            if out is None and not before and x.owner is array:
+                self.scans.learn((key, dtype), array, y, scan)
             return ready.owner(y)
 
     def reduceat(
@@ -99,7 +117,7 @@ class CudaMethods:
         operands = [i for i in (x, places) if isinstance(i, Array)]
         with CudaCall(self._name, operands, given) as ready:
             x = ready.apart(x)
-            starts = cuda_scatter.starts(places, length)
+            starts = segment_starts(places, length)
             if starts is None:
                 raise IndexError(
                     f"{self._name}.reduceat: indices must be one list of places in 0 "
@@ -112,7 +130,7 @@ class CudaMethods:
                 # The segments are the last of the dimensions that count lines.
                 zeros = (0,) * len(x.shape)
                 target = tuple(0 if i == axis else s for i, s in enumerate(y.strides))
-                found = folds.lines(x.shape, (axis,), x.strides, target, zeros)
+                found = cuda_layout.lines(x.shape, (axis,), x.strides, target, zeros)
                 assert found is not None  # noqa: S101 - one axis
                 found = replace(
                     found,
@@ -121,7 +139,7 @@ class CudaMethods:
                     target=(*found.target, y.strides[axis]),
                     mask=(*found.mask, 0),
                 )
-                group = 1 if length <= count * folds.SHORT else WARP
+                group = 1 if length <= count * cuda_layout.SHORT else WARP
                 kernel = Reduce(x.dtype, loop, y.dtype, group, len(found.extents))
                 kernel = replace(kernel, segmented=True)
                 fold = launch(self._loops, spec, kernel, found, 1, length)
@@ -140,4 +158,109 @@ class CudaMethods:
     def at(self, a: Any, indices: Any, b: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
         require()
-        cuda_scatter.at(self._loops, a, indices, b)
+        _at(self._loops, a, indices, b)
+
+
+# In place at indices: positions are sorted, one thread works each run.
+
+
+def _at(loops: CudaLoops, a: Any, indices: Any, b: Any) -> None:
+    """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
+    name = loops.scalar.name
+    y = written(a, name)
+    index = indices if isinstance(indices, tuple) else (indices,)
+    parts = [read(part, name) if is_cuda(part) else part for part in index]
+    values = () if b is None else (read(b, name),)
+    operands = [x for x in (y, *parts, *values) if isinstance(x, Array)]
+    with on_device(operands, name), cuda_streams.ordered(operands):
+        _at_places(loops, y, parts, values)
+
+
+def _at_places(
+    loops: CudaLoops,
+    y: Array,
+    parts: Sequence[Any],
+    values: tuple[Array | Number, ...],
+) -> None:
+    cupy, name, array = _optional.cupy(), loops.scalar.name, _viewed(y)
+    places = _places(array, [_viewed(part) for part in parts], name)
+    dtypes = loops.scalar.resolve(
+        [array, *(x.value if isinstance(x, Number) else x for x in values)]
+    )
+    spec = loops.scalar.specialise(dtypes)
+    if len(spec.outputs) != 1 or not np.can_cast(spec.outputs[0], y.dtype, "same_kind"):
+        results = ", ".join(map(str, spec.outputs))
+        raise TypeError(f"{name}.at: its result of {results} cannot go to {y.dtype}")
+    other = None
+    for x in values:
+        other = _viewed(x)
+        if isinstance(x, Number):
+            dtype, label = spec.inputs[1], loops.scalar.labels[1]
+            (number,) = strong((x.value,), (dtype,), f"{name}.at", (label,))
+            other = cupy.asarray(number, dtype)
+        other = cupy.ascontiguousarray(cupy.broadcast_to(other, places.shape))
+    if not places.size:
+        return
+    positions = places.ravel()
+    order = cupy.argsort(positions)  # stable
+    positions = positions[order]
+    whole = cupy.ascontiguousarray(array)
+    kernel = Scatter(
+        y.dtype, None if other is None else other.dtype, spec.inputs, spec.outputs[0]
+    )
+    launch = prepared(loops, spec, kernel, positions.size)
+    held = 0 if other is None else other.data.ptr
+    launch([whole.data.ptr, positions.data.ptr, order.data.ptr, held])
+    if whole is not array:
+        array[...] = whole
+
+
+def _viewed(x: Any) -> Any:
+    """Return a CuPy array of an operand's memory; other things come back themselves."""
+    if not isinstance(x, Array):
+        return x
+    return x.owner if type(x.owner) is _optional.cupy().ndarray else x.cupy()
+
+
+def prepared(loops: CudaLoops, spec: Specialisation, kernel: Scatter, n: int) -> Launch:
+    """Return what launches, of the addresses of array, positions, order and values."""
+    parameter = bytes(16 * 4) + struct.pack("=qq", n, 0)
+    machine = loops.kernel(spec, kernel)
+    return Launch(machine, -(-n // BLOCK), BLOCK, parameter, (Value(),) * 4)
+
+
+def segment_starts(places: Any, length: int) -> Any:
+    """Return where segments begin as a CuPy array, None where they cannot; it waits."""
+    found = _optional.cupy().asarray(_viewed(places), dtype=np.int64)
+    fits = found.ndim == 1 and (not found.size or within(found, 0, length))
+    return found if fits else None
+
+
+def within(places: Any, low: int, high: int) -> bool:
+    """Say whether all are from ``low`` on and below ``high``; it waits for the GPU."""
+    return int(places.min()) >= low and int(places.max()) < high
+
+
+def _places(array: Any, parts: Sequence[Any], name: str) -> Any:
+    """Return the numbers of the elements that an index selects, in C order."""
+    cupy = _optional.cupy()
+    axis = 0
+    moved: list[Any] = []
+    for part in parts:
+        if part is Ellipsis:
+            axis = array.ndim - sum(p is not None for p in parts[len(moved) + 1 :])
+        elif part is None or isinstance(part, slice):
+            axis += part is not None
+        else:
+            part = cupy.asarray(part)  # noqa: PLW2901 - as CuPy takes it
+            if part.dtype == np.bool_:
+                axis += part.ndim
+            elif part.size:
+                n = array.shape[axis] if axis < array.ndim else 0
+                if not within(part, -n, n):
+                    message = f"{name}.at: an index is out of bounds for axis {axis}"
+                    raise IndexError(message)
+                axis += 1
+        moved.append(part)
+    numbers = cupy.arange(array.size, dtype=np.int64).reshape(array.shape)
+    return numbers[tuple(moved)]

@@ -1,9 +1,10 @@
-"""Reductions of CUDA arrays: one launch."""
+"""Reductions of CUDA arrays, one launch each; what methods of ufuncs share."""
 
 from __future__ import annotations
 
 import secrets
 import struct
+from contextlib import ExitStack
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -17,16 +18,16 @@ from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import WARP, WARPS, Reduce
 from xdev.compile.halves import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
-from xdev.ufunc import cuda_folds as folds, cuda_layout
+from xdev.memory.arrays import array_maker
+from xdev.ufunc import cuda_layout, cuda_plan, cuda_streams, foreign
 from xdev.ufunc.complaints import reduction_error
-from xdev.ufunc.cuda import require, written
-from xdev.ufunc.cuda_call import CudaCall, straightened
+from xdev.ufunc.cuda import new_array, on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
     from xdev.ufunc.cuda import CudaLoops
-    from xdev.ufunc.cuda_folds import Lines
+    from xdev.ufunc.cuda_layout import Lines
     from xdev.ufunc.signatures import Specialisation
 
 ADDRESS = Value()
@@ -55,6 +56,109 @@ class Folding(NamedTuple):
 
 
 @final
+class CudaCall:
+    """One call: its device and stream, its result, and memory that lasts for it."""
+
+    def __init__(self, name: str, operands: list[Array], out: Array | None) -> None:
+        self._name, self._operands, self._target = name, operands, out
+        self._kept: list[Any] = []
+        given = [] if out is None else [out]
+        self._device = on_device([*operands, *given], name)
+        self._order = cuda_streams.ordered([*operands, *given])
+        self._entered = ExitStack()
+
+    def __enter__(self) -> CudaCall:
+        self._entered.enter_context(self._device)
+        self._entered.enter_context(self._order)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.close()
+
+    def result(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return where the result goes: the caller's array, or a new one.
+
+        As NumPy's methods do, the kernels cast to whatever ``out`` holds.
+        """
+        y = self._target
+        if y is None:
+            plain = cuda_plan.Result(shape, tuple(range(len(shape))), dtype)
+            return new_array(plain)
+        if y.shape != shape:
+            message = f"{self._name}: out has shape {y.shape}, but the result {shape}"
+            raise ValueError(message)
+        return y
+
+    def apart(self, x: Array) -> Array:
+        """Return an input, or a copy of it where the output would spoil it."""
+        y = self._target
+        if y is None or not x.is_spoilt(y):
+            return x
+        return straightened(x, list(range(len(x.shape))))
+
+    def scratch(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """Return memory for the time of the call, in the stream's order."""
+        return self.kept(array_maker()(shape, dtype))
+
+    def kept(self, array: Any) -> Any:
+        """Keep an array until all is launched, and return it."""
+        self._kept.append(array)
+        return array
+
+    def owner(self, y: Array) -> Any:
+        """Return what the caller gets, once all is launched."""
+        if self._target is not None:
+            return self._target.owner
+        return foreign.from_native(y.owner, self._operands[0].owner)
+
+
+def straightened(x: Array, order: list[int]) -> Array:
+    """Return a contiguous copy with its axes in an order."""
+    made = x.cupy().transpose(order).copy(order="C")
+    return Array(made, made.data.ptr, made.shape, made.strides, made.dtype)
+
+
+@final
+class Repeats:
+    """Calls of a method on CuPy arrays that can be launched again by their first plan.
+
+    What a plan depends on beside the arrays is its key: the axis or axes, the data type
+    and more.
+    """
+
+    def __init__(self) -> None:
+        self._launches: dict[Any, native.calls.Launches] = {}
+
+    def again(self, array: Any, axis: Any, *others: Any) -> Any:
+        """Repeat a call that differs from an earlier one in values alone.
+
+        NotImplemented: there was no such, or the launch was refused.
+        """
+        try:
+            launches = self._launches.get((axis, *others))
+        except TypeError:  # a list of axes, or what else is no key
+            return NotImplemented
+        parts = axis if type(axis) is tuple else (axis,)
+        if launches is None or not WHOLE.issuperset(map(type, parts)):
+            return NotImplemented
+        if others[1:] and not isinstance(others[1], REAL):
+            return NotImplemented
+        return launches(array)
+
+    def learn(
+        self, key: tuple[Any, ...], array: Any, y: Array, run: Launch, scratch: int = 0
+    ) -> None:
+        """Have :meth:`again` launch by a plan."""
+        plain = all(isinstance(part, KEYS) for part in key[:2])
+        if not plain or {type(array), type(y.owner)} != {_optional.cupy().ndarray}:
+            return
+        plan = native.calls.LaunchPlan(run, y.dtype, y.shape, scratch=scratch)
+        if len(self._launches) >= PLANS:
+            self._launches.clear()
+        self._launches.setdefault(key, native.calls.Launches(1)).learn((array,), plan)
+
+
+@final
 class CudaReduction:
     """``reduce`` of a ufunc on CUDA arrays.
 
@@ -77,25 +181,13 @@ class CudaReduction:
         self._identity = identity
         self._neutral = None if identity == "reorderable" else identity
         self._plans: dict[Any, Folding] = {}
-        self._launches: dict[Any, native.calls.Launches] = {}
+        self._repeats = Repeats()
 
     def again(
         self, array: Any, axis: Any, dtype: Any = None, correction: float = 0
     ) -> Any:
-        """Repeat a reduction that differs from an earlier one in values alone.
-
-        NotImplemented: there was no such, or the launch was refused.
-        """
-        try:
-            launches = self._launches.get((axis, dtype, correction))
-        except TypeError:  # a list of axes, or what else is no key
-            return NotImplemented
-        parts = axis if type(axis) is tuple else (axis,)
-        if launches is None or not WHOLE.issuperset(map(type, parts)):
-            return NotImplemented
-        if not isinstance(correction, REAL):
-            return NotImplemented
-        return launches(array)
+        """Repeat a reduction, as :meth:`Repeats.again`."""
+        return self._repeats.again(array, axis, dtype, correction)
 
     def __call__(
         self,
@@ -162,9 +254,9 @@ class CudaReduction:
                 plan.run(values)
                 plain = out is None and not keepdims and mask is None
                 plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
-                known = isinstance(axis, KEYS) and isinstance(dtype, KEYS)
-                if plain and known and isinstance(correction, REAL):
-                    self._learn((axis, dtype, correction), array, y, plan)
+                if plain and isinstance(correction, REAL):
+                    key = axis, dtype, correction
+                    self._repeats.learn(key, array, y, plan.run, plan.scratch)
             return ready.owner(y)
 
     def _loop(self, array: Any, dtype: Any) -> Any:
@@ -181,16 +273,6 @@ class CudaReduction:
     def _kind(self, spec: Specialisation) -> np.dtype[Any]:
         """Return the data type of new results."""
         return np.dtype(np.intp) if self._places else spec.outputs[0]
-
-    def _learn(self, key: tuple[Any, ...], array: Any, y: Array, plan: Folding) -> None:
-        """Have :attr:`again` launch by a plan."""
-        if {type(array), type(y.owner)} != {_optional.cupy().ndarray}:
-            return
-        scratch = plan.scratch
-        known = native.calls.LaunchPlan(plan.run, y.dtype, y.shape, scratch=scratch)
-        if len(self._launches) >= PLANS:
-            self._launches.clear()
-        self._launches.setdefault(key, native.calls.Launches(1)).learn((array,), known)
 
     def _found(
         self,
@@ -210,7 +292,7 @@ class CudaReduction:
         if plan is None:
             target = tuple(0 if i in axes else s for i, s in enumerate(y.strides))
             masks = (0,) * len(x.shape) if mask is None else mask.strides
-            found = folds.lines(x.shape, axes, x.strides, target, masks)
+            found = cuda_layout.lines(x.shape, axes, x.strides, target, masks)
             if found is None:  # axes that do not merge: a copy in which they do
                 order = [*(i for i in range(len(x.shape)) if i not in axes), *axes]
                 x = ready.kept(straightened(x, order))
@@ -238,7 +320,7 @@ class CudaReduction:
     ) -> Folding:
         loop, rank = computed(spec.outputs[0]), len(found.extents)
         contiguous = found.steps[0] == source.itemsize and not masked
-        group = folds.reducing(found, contiguous)
+        group = cuda_layout.reducing(found, contiguous)
         kernel = Reduce(source, loop, target, group, rank, masked)
         wide = found.wide(source.itemsize) if group <= WARPS and not masked else 1
         kernel = replace(kernel, statistic=self._statistic, wide=wide)
@@ -306,9 +388,11 @@ def launch(
     and what a mean is divided by.
     """
     first, freedom = start
-    blocks = folding = folds.grid(found.count // kernel.wide, splits, kernel.group)
+    blocks = folding = cuda_layout.grid(
+        found.count // kernel.wide, splits, kernel.group
+    )
     if kernel.joining:
-        blocks += folds.grid(found.count, 1, kernel.joining)
+        blocks += cuda_layout.grid(found.count, 1, kernel.joining)
     begin = struct.pack("=iiqd", first is not None, folding, READY, freedom)
     parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
     parameter += found.parameter(splits, each)

@@ -17,7 +17,7 @@ struct alignas(16) Slot {
 };
 
 struct Order {
-    Slot source, target, more;
+    Slot source, target, more, order, inverse;
     Size length;  // of a line, or of all
 };
 
@@ -71,16 +71,25 @@ struct Key {
     }
 };
 
-// Put each value at its rank, and take those of the thread's own places.
-template <class T>
-__device__ inline void exchange(T* shared, T* value, const int* rank, int first)
+// Put each value at its rank, and take those of the thread's own places; values of 8
+// bytes by halves, so that a line may have as many of them as of 4.
+template <class Part, class T>
+__device__ inline void exchange(Part* shared, T* value, const int* rank, int first)
 {
-    __syncthreads();  // what was there is read
+    constexpr int parts = sizeof(T) / sizeof(Part);
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) shared[rank[i]] = value[i];
-    __syncthreads();
+    for (int part = 0; part < parts; ++part) {
+        __syncthreads();  // what was there is read
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) value[i] = shared[first + i * WARP];
+        for (int i = 0; i < ITEMS; ++i) {
+            shared[rank[i]] = reinterpret_cast<Part*>(value + i)[part];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            reinterpret_cast<Part*>(value + i)[part] = shared[first + i * WARP];
+        }
+    }
 }
 
 // A radix sort, stable; a block a line. The target has the values, or their places.
@@ -90,8 +99,9 @@ __global__ void __launch_bounds__(BLOCK) sort_lines(const __grid_constant__ Orde
     using Keys = Key<T, DESCENDING>;
     using Bits = typename Keys::Bits;
     using Count = unsigned short;
+    using Part = typename unsigned_of<(sizeof(Bits) < 4 ? sizeof(Bits) : 4)>::type;
     __shared__ union {
-        Bits keys[BLOCK * ITEMS];
+        Part keys[BLOCK * ITEMS];
         Count places[BLOCK * ITEMS];
         Count counts[WARPS + 1][DIGITS];  // of each warp, and those of all
     } shared;
@@ -260,7 +270,8 @@ __global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order
     if (threadIdx.x == 0) counts[p.length] = carry;
 }
 
-template <class T, bool DIFFERS>
+// Also the number of the run that each element of the unsorted array is of.
+template <class T, bool DIFFERS, bool INVERSE>
 __global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Order p)
 {
     __shared__ Size parts[WARPS];
@@ -269,19 +280,25 @@ __global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Ord
     const Size first = warp * SHARE + threadIdx.x % WARP;
     const int count = vote<T, DIFFERS>(p, first, votes);
     Size total;
-    Size* target = static_cast<Size*>(p.target.address) + sum_before(parts, count, &total);
-    target += static_cast<const Size*>(p.more.address)[blockIdx.x];
+    Size run = sum_before(parts, count, &total);
+    run += static_cast<const Size*>(p.more.address)[blockIdx.x];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
+        const Size at = first + i * WARP;
         const unsigned int own = 1u << threadIdx.x % WARP;
-        if (votes[i] & own) target[__popc(votes[i] & lanes_below())] = first + i * WARP;
-        target += __popc(votes[i]);
+        const Size upto = run + __popc(votes[i] & (lanes_below() | own)) - 1;
+        if (votes[i] & own) static_cast<Size*>(p.target.address)[upto] = at;
+        if (INVERSE && at < p.length) {
+            const Size place = static_cast<const Size*>(p.order.address)[at];
+            static_cast<Size*>(p.inverse.address)[place] = upto;
+        }
+        run += __popc(votes[i]);
     }
 }
 
 // Rows of words, of matrices one after the other; indices count from the end too.
 struct Take {
-    Slot source, target, indices;
+    Slot source, target, indices, unused[2];
     Size words, rows, taken, count;  // of a row, of a matrix, of the indices, of all
 };
 
