@@ -160,7 +160,8 @@ def _unique(name: str) -> Callable[[Any], Any]:
     def unique(x: Any) -> Any:
         if x.dtype.kind not in "biuf" or not x.size:
             return NotImplemented
-        cupy, flat, order = _optional.cupy(), straight(x).reshape(-1), None
+        cupy, flat = _optional.cupy(), straight(x).reshape(-1)
+        order: Any = None
         if ordering:
             order = argsort(flat, axis=0, descending=False)
             order = cupy.argsort(flat) if order is NotImplemented else order
