@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from xdev import _optional
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+sys.path.append(str(Path(__file__).parents[1]))  # for the module that rooms share
 RNG = np.random.default_rng(5)
 A, B = RNG.uniform(0.1, 0.9, (2, 3, 4))
 V = RNG.uniform(0.1, 0.9, 4)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
+from running import host, there
 
 import xdev
 
@@ -13,10 +14,6 @@ KINDS = ["bool", "int8", "uint64", "float32", "float64", "complex64", "complex12
 #: Python's numbers, and NumPy's scalars and 0-d arrays, which fill arrays anywhere.
 FILLS = [True, 3, 2.5, 1 + 2j, -0.0, complex(-0.0, 0.0)]
 FILLS += [np.float32(1.5), np.asarray(1.5), np.True_]
-
-
-def host(x):
-    return xdev.to_numpy(x)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -63,19 +60,15 @@ def test_asarray_of_nested_lists_agrees_with_numpy(x):
     np.testing.assert_array_equal(made, x.reshape(made.shape))
 
 
-def test_asarray_keeps_what_needs_no_change(device):
-    x = xdev.ones(3, device=device)
-
-    assert xdev.asarray(x) is x
-    assert xdev.asarray(x, device=device, dtype=x.dtype) is x
-    assert xdev.asarray(x, copy=False) is x
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_asarray_keeps_the_order_of_a_matrix(device, order):
+def test_asarray_keeps_what_needs_no_change_and_the_order(device, order):
+    x = xdev.ones(3, device=device)
+    for again in (xdev.asarray(x), xdev.asarray(x, copy=False)):
+        assert again is x
+    assert xdev.asarray(x, device=device, dtype=x.dtype) is x
+
     x = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
     own = xdev.namespace(device).asarray  # of the library of arrays there
-
     for made in (xdev.asarray(x, device=device), own(x), own(x, dtype="float64")):
         assert made.strides == x.strides
         np.testing.assert_array_equal(xdev.to_numpy(made), x)
@@ -108,9 +101,7 @@ def test_large_host_arrays_are_counted_by_the_pool():
 
 
 def test_likes_follow_their_array(device):
-    x = xdev.asarray(
-        np.asfortranarray(np.ones((2, 3), dtype=np.float32)), device=device
-    )
+    (x,) = there(device, np.asfortranarray(np.ones((2, 3), dtype=np.float32)))
 
     for name in ("empty_like", "zeros_like", "ones_like"):
         like = getattr(xdev, name)(x)
@@ -121,15 +112,18 @@ def test_likes_follow_their_array(device):
 
 
 def test_default_device_is_where_arrays_are_made():
+    host = np.ones(3)
     with xdev.use_device("fake:1"):
-        for name in ("zeros", "ones", "empty"):
-            assert xdev.device_of(getattr(xdev, name)(3)) == "fake:1"
-        assert xdev.device_of(xdev.arange(3)) == "fake:1"
-        assert xdev.device_of(xdev.asarray([1, 2])) == "fake:1"
-        assert xdev.device_of(xdev.asarray(np.ones(3))) == "cpu"
-        assert xdev.device_of(xdev.ones_like(np.ones(3))) == "cpu"
+        made = [xdev.zeros(3), xdev.ones(3), xdev.empty(3), xdev.arange(3)]
+        for x in (*made, xdev.asarray([1, 2])):
+            assert xdev.device_of(x) == "fake:1"
+        for x in (
+            xdev.asarray(host),
+            xdev.ones_like(host),
+            xdev.zeros(3, device="cpu"),
+        ):
+            assert xdev.device_of(x) == "cpu"
         assert xdev.__array_namespace_info__().default_device() == "fake:1"
-    assert xdev.device_of(xdev.zeros(3, device="cpu")) == "cpu"
 
 
 def test_from_dlpack_refuses_numbers_whatever_was_called_before():

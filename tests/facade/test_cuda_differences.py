@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.exceptions import AxisError
 from numpy.linalg import LinAlgError
+from running import there
 
 import xdev
 from xdev import _optional
@@ -87,13 +88,6 @@ def function(name):
     return reduce(getattr, name.split("."), xdev)
 
 
-def on(device, args):
-    return [
-        xdev.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg
-        for arg in args
-    ]
-
-
 def assert_same(given, wanted, rtol=1e-14):
     for x, y in zip(given, wanted, strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
@@ -121,7 +115,7 @@ OURS = {"expm1", "linalg.eig", "linalg.eigvals"}
 def test_gives_what_numpy_gives(device, name, args):
     rtol = 1e-12 if name.startswith("linalg.") else 1e-14
     wanted = reduce(getattr, name.split("."), xdev if name in OURS else np)(*args)
-    found = function(name)(*on(device, args))
+    found = function(name)(*there(device, *args))
     assert_same(results(name, found), results(name, wanted), rtol)
 
 
@@ -160,7 +154,7 @@ def test_entries_give_what_numpy_gives(monkeypatch):
     ],
 )
 def test_refuses_what_numpy_has_none_of(device, name, args):
-    x, *rest = on(device, args)
+    x, *rest = there(device, *args)
     for out in ({}, {"out": xdev.zeros(x.shape, dtype="complex128", device=device)}):
         with pytest.raises(TypeError):
             function(name)(x, *rest, **out)
@@ -168,7 +162,7 @@ def test_refuses_what_numpy_has_none_of(device, name, args):
 
 @pytest.mark.parametrize("name", ["log", "expm1", "remainder", "ceil", "sign", "real"])
 def test_writes_into_a_wider_out_and_refuses_a_narrower(device, name):
-    args = on(device, [COMPLEX.astype("complex64") if name == "real" else REAL])
+    args = there(device, COMPLEX.astype("complex64") if name == "real" else REAL)
     args += [2.0] if name == "remainder" else []
     wide = xdev.zeros(args[0].shape, dtype="complex128", device=device)
 
@@ -255,7 +249,7 @@ def test_solve_broadcasts_its_stacks(device, left, right, kind):
     b = rng.random(right).astype(kind)
     wanted = np.linalg.solve(a, b)
 
-    result = xdev.to_numpy(xdev.linalg.solve(*on(device, [a, b])))
+    result = xdev.to_numpy(xdev.linalg.solve(*there(device, a, b)))
 
     assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
     np.testing.assert_allclose(result, wanted, rtol=1e-4)

@@ -4,16 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from running import host
 
 import xdev
 
 FAKE = "an array of a device"
 ODD_COUNTS = [2.5, "a", (2, 3), [2], np.array([1.5, 2.5]), np.array([1, 2])]
 NO_NUMBERS = ["a", np.str_("a"), [1], np.array([1]), np.ones((2, 2))]
-
-
-def host(x):
-    return xdev.to_numpy(x)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from xdev.ufunc import (
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 HERE = Path(__file__).parent
-sys.path.append(str(HERE))  # for the modules that several files use
+sys.path += map(str, (HERE, HERE.parent))  # for the modules that several files use
 TEMPLATES = Path(elementwise.__file__).parent / "templates"
 
 # The scalar functions in Python, and what stands for their machine code.

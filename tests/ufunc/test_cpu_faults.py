@@ -149,7 +149,7 @@ def test_functions_whose_containers_may_raise_are_refused(function, reason):
     assert out.tolist() == [-1, -1, -1]
 
 
-def tested_first(i):
+def checked_first(i):
     return TABLE[i] if 0 <= i < len(TABLE) else math.nan
 
 
@@ -175,7 +175,7 @@ def of_containers(i):
 @pytest.mark.parametrize(
     ("function", "x"),
     [
-        (tested_first, [0, 7, 2, -9]),
+        (checked_first, [0, 7, 2, -9]),
         (guarded, [1, 2, 3, 4, 0]),
         (made_inside, [1.0, -2.0, 7.0]),
         (of_containers, [1, 2, 3]),
