@@ -6,7 +6,6 @@ from model import philox as model, words
 
 import xdev
 from xdev.random import Philox
-from xdev.random.kernels import philox
 
 # Random123's kat_vectors, lines "philox4x32 10": counter, key, words
 KNOWN = [
@@ -29,10 +28,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("counter", "key", "expected"), KNOWN)
-def test_known_answers(counter, key, expected):
-    found = philox(*map(np.uint64, (*counter, *key)))
-
-    assert tuple(map(int, found)) == expected
+def test_known_answers_are_the_models(counter, key, expected):
     assert tuple(model(counter, key)) == expected
 
 

@@ -339,3 +339,38 @@ def several_threads(monkeypatch):
     monkeypatch.setattr(threads, "CALL", 0.0)
     yield
     _config.num_threads.cache_clear()
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """A pause of a busy machine is no work that threads, and Python, are asked for."""
+    monkeypatch.setattr(_config, "num_threads", lambda: 1)
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """How many threads each call was shared among."""
+    counts, team = [], threads.team()
+
+    def noting(share):
+        def noted(task, context, shares):
+            counts.append(shares[3])
+            return share(task, context, shares)
+
+        return noted
+
+    noted = SimpleNamespace(elements=noting(team.elements), share=noting(team.share))
+    monkeypatch.setattr(threads, "team", lambda: noted)
+    return counts
+
+
+@pytest.fixture
+def debugging(monkeypatch):
+    """Act as under XDEV_DEBUG=1, which is read when xdev is imported."""
+    monkeypatch.setattr(_config, "debug", lambda: True)
+
+
+@pytest.fixture
+def not_debugging(monkeypatch):
+    """Act as without XDEV_DEBUG."""
+    monkeypatch.setattr(_config, "debug", lambda: False)

@@ -3,31 +3,14 @@
 import itertools
 import threading
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 import xdev
-from xdev.compile import threads
 
 pytestmark = pytest.mark.usefixtures("several_threads")
-
-
-@pytest.fixture
-def shared(monkeypatch):
-    """How many threads each call was shared among."""
-    counts = []
-    elements = threads.team().elements
-
-    def noted(loop, words, shares):
-        counts.append(shares[3])
-        return elements(loop, words, shares)
-
-    team = SimpleNamespace(elements=noted)
-    monkeypatch.setattr(threads, "team", lambda: team)
-    return counts
 
 
 LAYOUTS = {

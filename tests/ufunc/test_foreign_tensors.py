@@ -127,24 +127,19 @@ def test_tensors_that_ufuncs_cannot_take_are_refused(tensor):
             blend(bad, 1.0)
 
 
-def test_memory_of_brain_floats_is_shared(tensor):
-    """What a ufunc computes with them is the ufunc's; the view is the adapter's."""
+def test_brain_floats_are_read_and_written_in_place(tensor):
     import torch
-
-    from xdev.ufunc import foreign
 
     pytest.importorskip("ml_dtypes")
     x = tensor(np.arange(6, dtype=np.float32)).to(torch.bfloat16).reshape(2, 3).T
-    adapter = foreign.of(type(x))
+    out = torch.zeros_like(x)
 
-    view = adapter.to_native(x, "f")
-    back = adapter.from_native(view, x)
+    found = blend(x, 1.0)
 
-    assert view.dtype.name == "bfloat16"
-    assert view.shape == (3, 2)
-    assert back.dtype is torch.bfloat16
-    assert back.data_ptr() == x.data_ptr()
-    assert torch.equal(back, x)
+    assert (found.dtype, tuple(found.shape)) == (torch.bfloat16, (3, 2))
+    assert found.tolist() == (0.5 * x + 1).tolist()
+    assert blend(x, 1.0, out=out) is out
+    assert torch.equal(out, found)
 
 
 def test_zero_d_tensors_of_the_host_go_anywhere(real_device):

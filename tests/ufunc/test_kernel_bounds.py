@@ -5,13 +5,6 @@ import pytest
 from running import ran, there, without_source
 
 import xdev
-from xdev import _config
-
-
-@pytest.fixture
-def debugging(monkeypatch):
-    monkeypatch.setattr(_config, "debug", lambda: True)  # as read when xdev is imported
-
 
 pytestmark = pytest.mark.usefixtures("debugging")
 
@@ -97,9 +90,9 @@ def test_no_result_is_another(device):
     np.testing.assert_array_equal(found, x[::-1] * np.float32(0.1) + x)
 
 
-@pytest.mark.parametrize("debug", [True, False])
-def test_fake_devices_check_always(monkeypatch, debug):
-    monkeypatch.setattr(_config, "debug", lambda: debug)
+@pytest.mark.parametrize("mode", ["debugging", "not_debugging"])
+def test_fake_devices_check_always(request, mode):
+    request.getfixturevalue(mode)
     x, out = there("fake", np.arange(5), np.zeros(5, np.int64))
     with pytest.raises(IndexError, match=r"x has 5 elements .* is 5, at point \(3\)"):
         xdev.kernel(shifted.function)[4](x, out)  # anew: nothing is compiled yet

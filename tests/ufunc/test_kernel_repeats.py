@@ -6,7 +6,6 @@ import pickle
 import sys
 import threading
 import weakref
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,25 +21,10 @@ fresh = xdev.kernel  # of a function that nobody called before
 
 
 @pytest.fixture
-def alone(monkeypatch):
-    """A pause of a busy machine is no work that threads, and Python, are asked for."""
-    monkeypatch.setattr(_config, "num_threads", lambda: 1)
-
-
-@pytest.fixture
-def shared(monkeypatch):
+def four(monkeypatch, shared):
     """Four threads; how many each call was shared among."""
-    counts = []
-    share = threads.team().share
-
-    def noted(function, context, shares):
-        counts.append(shares[3])
-        return share(function, context, shares)
-
-    monkeypatch.setattr(_config, "num_threads", lambda: 4)
-    team = SimpleNamespace(share=noted)  # which says how calls were shared
-    monkeypatch.setattr(threads, "team", lambda: team)
-    return counts
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)  # which is read once
+    return shared
 
 
 def axpy(i, a, x, out):
@@ -245,7 +229,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.usefixtures("shared")
+@pytest.mark.usefixtures("four")
 @pytest.mark.parametrize("telling", [0.0, 3e-6, 1e9])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_point_is_computed_once(monkeypatch, shape, telling):
@@ -269,7 +253,7 @@ def test_one_thread_asks_for_no_help(monkeypatch):
     assert (out == KNOWN).all()
 
 
-def test_few_points_that_take_long_are_shared(shared):
+def test_few_points_that_take_long_are_shared(four):
     @xdev.kernel
     def total(i, n, out):
         value = 1.0
@@ -280,19 +264,19 @@ def test_few_points_that_take_long_are_shared(shared):
     out = np.zeros(12)
     total[12](200_000, out)
 
-    assert max(shared) == 4
+    assert max(four) == 4
     assert len(set(out.tolist())) == 1
     assert out[0] > 0
 
 
-def test_short_calls_and_those_of_no_points_are_the_callers_alone(monkeypatch, shared):
+def test_short_calls_and_those_of_no_points_are_the_callers_alone(monkeypatch, four):
     count_plane[1, 1](np.zeros((1, 1), np.int64))
     clock = itertools.count()  # the real one may tell of other programs
     monkeypatch.setattr(threads, "perf_counter", lambda: 1e-9 * next(clock))
     kernel, out = fresh(count), np.zeros(64, np.int64)
     for n in (0, 64, 1, 64):
         kernel[n](out)
-    assert not shared
+    assert not four
 
 
 @pytest.fixture
