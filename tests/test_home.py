@@ -7,14 +7,14 @@ import pytest
 VARIABLES = ["XDEV_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR", "CUDA_CACHE_PATH"]
 VARIABLES += ["MPLCONFIGDIR", "IPYTHONDIR"]
 PROGRAM = """if 1:
-    import numpy as np, xdev
+    import contextlib, numpy as np, xdev
 
     @xdev.vectorize
     def f(x):
         return x + 1
 
     f(np.ones(3))
-    if xdev.native.module("pool") is not None:
+    with contextlib.suppress(xdev.ConfigurationError):  # where there is no native tier
         xdev.memory.bridges.install("numpy")
 """
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import distributed, native
+from xdev import distributed
+from xdev.cli import main
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -343,9 +344,7 @@ def test_an_array_larger_than_the_workers_memory_completes(client):
 
 
 def test_info_names_the_workers_devices(client, python, capsys):
-    from xdev.cli import info
-
-    info.run(None)
+    main(["info"])
     here = capsys.readouterr().out
     address = client.scheduler.address
     elsewhere = python("-m", "xdev", "info", DASK_SCHEDULER_ADDRESS=address).stdout
@@ -361,7 +360,7 @@ def test_a_workers_error_is_the_users(client, functions):
         client.submit(functions.refused).result()
 
 
-@pytest.mark.skipif(native.module("pool") is None, reason=native.STATE)
+@pytest.mark.usefixtures("tier")
 def test_what_is_over_a_pools_limit_is_written_to_disk(client):
     from distributed import wait
 

@@ -152,7 +152,7 @@ def test_a_wrong_address_is_named_and_costs_no_budget(address, text, policy):
     cause = str(refusal.value.__cause__)
     assert address or "the source returned no address" in cause
     assert source.freed == [1000] * 3 * (address == 1000)
-    assert pool.stats().reserved == pool.budget.reserved == 0
+    assert pool.budget.reserved == pool.stats().reserved == 0
 
 
 class Driver(Faulty):

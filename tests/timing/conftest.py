@@ -112,6 +112,12 @@ class MachineProbe(environment.Probe):
 
 
 @pytest.fixture
+def probe(cuda):
+    """What timing asks of a CUDA device."""
+    return environment.probe(cuda)
+
+
+@pytest.fixture
 def machine(monkeypatch):
     """The machine, as the device ``"simulated"``; its clock is everybody's."""
     simulated = Machine()

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import _optional
 from xdev.timing import timeit
-from xdev.timing.environment import probe
 
 pytestmark = [pytest.mark.cuda, pytest.mark.full_card]
 
@@ -41,7 +39,7 @@ extern "C" __global__ void spin(long long cycles) {
 @pytest.fixture
 def cp(cuda):  # noqa: ARG001 - it is there
     """CuPy, for references of its own: kernels and events."""
-    return _optional.cupy()
+    return pytest.importorskip("cupy")
 
 
 def between_events(cp, before, call):
@@ -153,13 +151,12 @@ def test_work_of_another_stream_is_reported(product, cuda):
 
 
 @pytest.mark.parametrize("seconds", [5e-4, 5e-3])
-def test_a_stream_is_held_for_the_time_that_was_asked_for(cuda, seconds):
-    asked = probe(cuda)
+def test_a_stream_is_held_for_the_time_that_was_asked_for(cuda, probe, seconds):
     held = []
     for _ in range(TRIES):
-        asked.hold(2e-3)  # the host is done with the next two lines before this ends
+        probe.hold(2e-3)  # the host is done with the next two lines before this ends
         begin = xdev.current_stream(cuda).record()
-        end = asked.hold(seconds)
+        end = probe.hold(seconds)
         assert not end.done
         held.append(end.elapsed(begin))
 
@@ -167,22 +164,22 @@ def test_a_stream_is_held_for_the_time_that_was_asked_for(cuda, seconds):
     assert min(held) < 1.02 * seconds + 2e-5  # and a launch
 
 
-def test_the_clock_is_the_one_that_counts_the_cycles_of_another_kernel(cp, cuda):
+def test_the_clock_is_the_one_that_counts_the_cycles_of_another_kernel(cp, probe):
     spin, cycles = cp.RawKernel(SPIN, "spin"), 4_000_000  # some milliseconds
 
     def call():
         spin((1,), (1,), (np.int64(cycles),))
 
     between_events(cp, call, call)  # the clock has risen
-    before = probe(cuda).clock_rate()
+    before = probe.clock_rate()
     counted = cycles / between_events(cp, call, call)
-    after = probe(cuda).clock_rate()
+    after = probe.clock_rate()
 
     assert 0.95 * min(before, after) < counted < 1.05 * max(before, after)
 
 
-def test_reasons_of_a_slow_clock_are_known_ones(cuda):
-    assert set(probe(cuda).slowed_by()) <= {
+def test_reasons_of_a_slow_clock_are_known_ones(probe):
+    assert set(probe.slowed_by()) <= {
         *("sw_power_cap", "hw_slowdown", "sw_thermal_slowdown"),
         *("hw_thermal_slowdown", "hw_power_brake_slowdown"),
     }
