@@ -96,6 +96,30 @@ def test_a_statement_takes_its_setup_as_in_the_standard_library(device):
     assert "globals=globals()" in refused.value.__notes__[0]
 
 
+@pytest.mark.parametrize(
+    "source", ["", "pass", "# nothing", "x = 1; y = 2", "if 1:\n  x = 1"]
+)
+def test_a_statement_is_what_the_standard_library_accepts(source):
+    for statement, setup in ((source, "pass"), ("pass", source)):
+        assert timeit(statement, setup, number=1, repeat=1, device="cpu")
+
+
+def test_a_statement_shares_its_setups_variables_and_keeps_its_strings():
+    names = {"seen": [], "x": 5}
+    statement = 'global y\ny = x + z\nz += 1\nseen.append("""a\nb""")'
+    timeit(statement, "z = 1", globals=names, number=3, repeat=1, device="cpu")
+    assert names["y"] == 5 + 3  # z begins anew with each run
+    assert set(names["seen"]) == {"a\nb"}  # the standard library's would be indented
+
+
+def test_the_clock_is_read_around_the_calls_alone():
+    order = []
+    how = {"globals": {"order": order}, "number": 2, "repeat": 1, "device": "cpu"}
+    timer = lambda: order.append("clock") or 0.0  # noqa: E731
+    timeit("order.append('call')", "order.append('setup')", timer=timer, **how)
+    assert order[-5:] == ["setup", "clock", "call", "call", "clock"]
+
+
 def test_a_setup_may_be_a_function():
     seen = []
     timeit("pass", lambda: seen.append(1), number=5, repeat=2)
