@@ -5,9 +5,8 @@ import statistics
 
 import pytest
 
-from xdev.testing.fixtures import Benchmark, statistics_of
-
 pytest_plugins = ["pytester"]
+ENDS = ("q1", -1), ("q3", 1)
 
 PROGRAM = """
 import numpy as np
@@ -123,32 +122,42 @@ def test_the_record_has_what_was_timed(run, options):
     result.stdout.fnmatch_lines(["*xdev_benchmark*", "test_it.py::test_sort*: * (*)"])
 
 
-def test_it_passes_keyword_arguments_on_and_refuses_a_second_call():
-    made = Benchmark("test", "file::test", None)
-    assert made(sorted, [1, 3, 2], reverse=True) == [3, 2, 1]
+CALLS = """
+import pytest
+import xdev
+
+def test_once(xdev_benchmark):
+    assert xdev_benchmark(sorted, [1, 3, 2], reverse=True) == [3, 2, 1]
     with pytest.raises(RuntimeError, match="one thing in a test"):
-        made(max, 1, 2)
+        xdev_benchmark(max, 1, 2)
 
-
-def test_statistics_are_those_of_their_names():
-    times = [1.0, 1.1, 1.2, 1.3, 1.4, 9.0]
-    found = statistics_of(times, 10)
-    assert found["mean"] == pytest.approx(statistics.mean(times))
-    assert found["stddev"] == pytest.approx(statistics.stdev(times))
-    assert (found["min"], found["max"], found["median"]) == (1.0, 9.0, 1.25)
-    assert found["q1"] < found["median"] < found["q3"]
-    assert found["iqr"] == found["q3"] - found["q1"]
-    assert found["outliers"] == "1;1"
-    assert (found["ld15iqr"], found["hd15iqr"]) == (1.0, 1.4)
-    assert (found["rounds"], found["iterations"]) == (6, 10)
-    assert found["ops"] == pytest.approx(1 / statistics.mean(times))
-
-
-def test_on_a_device_it_times_to_the_end_of_the_work(device):
-    import xdev
-
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_to_the_end_of_the_work(xdev_benchmark, device):
     x = xdev.ones(1000, device=device)
-    made = Benchmark("test", "file::test", None)
-    result = made(xdev.add, x, x)
-    assert xdev.device_of(result) == device
-    assert made.timing.queued == (device.type != "cpu")
+    assert xdev.device_of(xdev_benchmark(xdev.add, x, x)) == device
+    assert xdev_benchmark.timing.queued == (device != "cpu")
+"""
+
+
+def test_it_passes_keyword_arguments_on_waits_for_a_device_and_is_called_once(run):
+    run(program=CALLS, passed=3)
+
+
+def test_statistics_are_those_of_their_names(run):
+    path, _ = run()
+    for entry in json.loads(path.read_text())["benchmarks"]:
+        found = entry["stats"]
+        times = sorted(found["data"])
+        assert found["mean"] == pytest.approx(statistics.mean(times))
+        assert found["stddev"] == pytest.approx(statistics.stdev(times))
+        assert found["median"] == pytest.approx(statistics.median(times))
+        assert (found["min"], found["max"]) == (times[0], times[-1])
+        assert found["q1"] <= found["median"] <= found["q3"]
+        assert found["iqr"] == found["q3"] - found["q1"]
+        least, most = (found[end] + s * 1.5 * found["iqr"] for end, s in ENDS)
+        usual = [seconds for seconds in times if least <= seconds <= most]
+        assert (found["ld15iqr"], found["hd15iqr"]) == (usual[0], usual[-1])
+        far = sum(abs(t - found["mean"]) > found["stddev"] for t in times)
+        assert found["outliers"] == f"{far};{len(times) - len(usual)}"
+        assert found["rounds"] == len(times)
+        assert found["ops"] == pytest.approx(1 / statistics.mean(times))
