@@ -84,8 +84,8 @@ else:
             from xdev._numpy_names import missing
 
             raise missing(__name__, name)
-        globals()[name] = found = getattr(importlib.import_module(_LAZY[name]), name)
-        return found
+        globals()[name] = value = getattr(importlib.import_module(_LAZY[name]), name)
+        return value
 
 
 if "cupy" in sys.modules:  # its user's first call need not wait for them

@@ -31,7 +31,7 @@ OF_TESTS = ("XDEV_TEST_BACKENDS", "XDEV_TEST_DEVICES", "XDEV_TEST_LIBRARIES")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 LARGEST = 2**63  # what a limit in bytes must be below
-OUTSIDE = 1000  # frames up: the environment is no line's of the program
+TOP_LEVEL = 1000  # frames up: the environment is no line's of the program
 ALIKE = 0.8  # share of its letters that a misspelt name has in common
 NUMBER = r"(\d{1,19})(\.\d+)?\s*([A-Za-z]*|%)"
 MOST_THREADS = 1024
@@ -40,7 +40,7 @@ FORMS = 'bytes (4294967296), a size ("4GiB", "1.5 GB") or a share ("80%", or 0.8
 
 def _read(name: str) -> str | None:
     """Return the variable's text; empty counts as unset."""
-    _tell_of_misspelt()
+    _warn_of_misspelt()
     return os.environ.get(name, "").strip() or None
 
 
@@ -54,14 +54,14 @@ def unknown() -> list[str]:
 
 
 @cache
-def _tell_of_misspelt() -> None:
+def _warn_of_misspelt() -> None:
     """Warn of a variable that is nearly one of xdev's; others may be another's."""
     for name in unknown():
         from difflib import get_close_matches  # takes long to import
 
         for meant in get_close_matches(name, SETTINGS, 1, ALIKE):
             message = f"{name} is not a setting of xdev, and ignored: use {meant}"
-            warnings.warn(message, stacklevel=OUTSIDE)
+            warnings.warn(message, stacklevel=TOP_LEVEL)
 
 
 def _refuse(name: str, text: str, valid: str) -> ConfigurationError:

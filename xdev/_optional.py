@@ -89,7 +89,7 @@ def distributions() -> dict[str, str]:
 
     Importing ``importlib.metadata`` for that takes 12 ms.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in sys.path:
         if folder in STANDARD:
             continue
@@ -97,8 +97,8 @@ def distributions() -> dict[str, str]:
             for name in os.listdir(folder or "."):  # noqa: PTH208 - the quickest
                 if name.endswith(INSTALLED):
                     plain, _, version = name.removesuffix(INSTALLED).rpartition("-")
-                    found.setdefault(plain.lower(), version)
-    return found
+                    versions.setdefault(plain.lower(), version)
+    return versions
 
 
 def version(name: str) -> str | None:
@@ -106,10 +106,10 @@ def version(name: str) -> str | None:
 
     None where it is not installed.
     """
-    known = distributions().get(name)
-    if known is None and installed(name):
-        known = getattr(importlib.import_module(name), "__version__", None)
-    return known
+    number = distributions().get(name)
+    if number is None and installed(name):
+        number = getattr(importlib.import_module(name), "__version__", None)
+    return number
 
 
 @contextmanager

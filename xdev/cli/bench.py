@@ -216,12 +216,12 @@ def add_to(commands: Any) -> None:
     )
     option(
         "--device",
-        type=_known(lambda text: _timed(Device(text).require()), "use"),
+        type=_checked(lambda text: _timed(Device(text).require()), "use"),
         help="cpu, cuda or cuda:N (default: XDEV_DEVICE)",
     )
     option(
         "--json",
-        type=_known(verdict.writable, "write"),
+        type=_checked(verdict.writable, "write"),
         nargs="?",
         const=True,
         metavar="FILE",
@@ -229,7 +229,7 @@ def add_to(commands: Any) -> None:
     )
     option(
         "--baseline",
-        type=_known(verdict.read_record, "read"),
+        type=_checked(verdict.read_record, "read"),
         metavar="FILE",
         help="what an earlier --json wrote: exit 1 where a row has become slower",
     )
@@ -254,17 +254,17 @@ def _timed(device: Device) -> Device:
     return device
 
 
-def _known(read: Callable[[str], Any], use: str) -> Callable[[str], Any]:
+def _checked(read: Callable[[str], Any], use: str) -> Callable[[str], Any]:
     """Return what reads an argument at once: a wrong one is known before the timing."""
 
-    def known(text: str) -> Any:
+    def check(text: str) -> Any:
         try:
             return read(text)
         except (OSError, XdevError) as error:
             where = f"cannot {use} {text!r}: " if isinstance(error, OSError) else ""
             raise argparse.ArgumentTypeError(f"{where}{error}") from error
 
-    return known
+    return check
 
 
 def run(options: argparse.Namespace) -> int:

@@ -66,8 +66,8 @@ def listed(options: argparse.Namespace) -> int:
     now = time.time()
     entries: list[dict[str, Any]] = []
     for path, status in sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime):
-        hits, made, name = _disk_cache.described(path) or (0, now, "(damaged)")
-        row = path.parent.name, name, status.st_size, now - made, hits
+        hits, saved, name = _disk_cache.described(path) or (0, now, "(damaged)")
+        row = path.parent.name, name, status.st_size, now - saved, hits
         entries.append(dict(zip(ENTRY, row, strict=True)))
     if options.json:
         print_json(**cache_facts(), entries=entries)

@@ -152,11 +152,11 @@ def _words_of(words: list[str]) -> Iterator[None]:
 
 
 def _write(options: argparse.Namespace, saved: dict[str, Any] | None = None) -> None:
-    found = saved or snapshot_of(registry.everything().values())
+    snapshot = saved or snapshot_of(registry.everything().values())
     if options.snapshot:
-        options.snapshot.write_bytes(pickle.dumps(found))
+        options.snapshot.write_bytes(pickle.dumps(snapshot))
     if options.plot:
-        draw(found, options.plot)
+        draw(snapshot, options.plot)
 
 
 @final
@@ -178,8 +178,8 @@ def _read(path: Path) -> dict[str, Any]:
     """
     saved = io.BytesIO(path.read_bytes())
     try:
-        found = _PlainData(saved).load()
-        return {key: found[key] for key in ("segments", "device_traces", "pools")}
+        snapshot = _PlainData(saved).load()
+        return {key: snapshot[key] for key in ("segments", "device_traces", "pools")}
     except Exception as error:  # damaged bytes may raise any
         raise ConfigurationError(
             f"{path} is not a snapshot that xdev memory --snapshot saved: {error!r}"

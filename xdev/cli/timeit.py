@@ -117,14 +117,14 @@ def _show(error: BaseException, setup: str, statement: str) -> None:
     """Print the error with the lines of the source, those of the setup as its own."""
     for name, source in ((SETUP, setup), (STATEMENT, statement)):
         linecache.cache[name] = len(source), None, source.split("\n"), name
-    told = traceback.TracebackException.from_exception(error, lookup_lines=False)
+    report = traceback.TracebackException.from_exception(error, lookup_lines=False)
     above = lines_of(statement)
-    for frame in _frames(told):
+    for frame in _frames(report):
         if frame.filename == STATEMENT and (frame.lineno or 0) > above:
             frame.filename = SETUP
             frame.lineno = (frame.lineno or 0) - above
             frame.end_lineno = frame.end_lineno and frame.end_lineno - above
-    print(*told.format(), sep="", end="", file=sys.stderr)
+    print(*report.format(), sep="", end="", file=sys.stderr)
 
 
 def _frames(told: traceback.TracebackException) -> Iterator[traceback.FrameSummary]:

@@ -85,8 +85,8 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         if native.module("pool") is not None:
             bridges.install("numpy")
         for module in ("comm.tcp", "protocol.utils"):
-            found = importlib.import_module(f"distributed.{module}")
-            vars(found)["host_array"] = room_for_received
+            protocol = importlib.import_module(f"distributed.{module}")
+            vars(protocol)["host_array"] = room_for_received
         if device.type == "cuda":
             _receive_in_the_pool()
         self._watch(worker)
@@ -288,14 +288,14 @@ def devices_of_workers() -> dict[str, str]:
         The scheduler does not answer.
     """
     distributed = _optional.distributed()
-    found: dict[str, str] = {}
+    devices: dict[str, str] = {}
     try:
-        found = distributed.default_client().run(_described)
+        devices = distributed.default_client().run(_described)
     except ValueError:  # there is none
         if os.environ.get("DASK_SCHEDULER_ADDRESS"):
             with distributed.Client(set_as_default=False, timeout="5s") as client:
-                found = client.run(_described)
-    return found
+                devices = client.run(_described)
+    return devices
 
 
 def _described() -> str:

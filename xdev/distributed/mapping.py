@@ -77,7 +77,7 @@ def map_blocks(
     array([ 0.,  1.,  3.,  3.,  7., 12.])
     """
     _check(f, arrays, options)
-    given, arrays = arrays, tuple(map(dask.lift, arrays))
+    originals, arrays = arrays, tuple(map(dask.lift, arrays))
     name = getattr(f, "__name__", "map").strip("<>")  # of tasks
     if isinstance(f, Kernel):
         rank = max(x.ndim for x in arrays if is_collection(x))
@@ -102,7 +102,7 @@ def map_blocks(
     if depth:
         others = {
             place: plain
-            for place, (plain, x) in enumerate(zip(given, arrays, strict=True))
+            for place, (plain, x) in enumerate(zip(originals, arrays, strict=True))
             if not is_collection(x)
         }
         arrays = tuple(filter(is_collection, arrays))
@@ -110,12 +110,12 @@ def map_blocks(
     f = functools.partial(_on_blocks, f, dtypes, not shapes)
     if depth:
         shapes["boundary"] = "none"
-        made = da.map_overlap(f, *arrays, depth=depth, **like, **shapes)
+        result = da.map_overlap(f, *arrays, depth=depth, **like, **shapes)
     elif shapes:
-        made = da.map_blocks(f, *arrays, **like, **shapes)
+        result = da.map_blocks(f, *arrays, **like, **shapes)
     else:
         return dask.elementwise(f, arrays, meta, name)
-    return _shapes_checked(made, name) if len(shapes) > bool(depth) else made
+    return _shapes_checked(result, name) if len(shapes) > bool(depth) else result
 
 
 def _check(
@@ -140,11 +140,11 @@ def _check_rank(arrays: tuple[Any, ...], results: tuple[Any, ...]) -> None:
     """Refuse results of another rank than the arrays of size 0 that they are of."""
     samples = map(dask.without_elements, filter(is_collection, arrays))
     rank = max(x.ndim for x in samples)
-    for made in results:
-        if np.ndim(made) != rank:
+    for result in results:
+        if np.ndim(result) != rank:
             raise ValueError(
                 f"xdev.distributed.map: of blocks of {rank} axes f makes arrays of "
-                f"{np.ndim(made)}: say which go and come, drop_axis=, new_axis= and "
+                f"{np.ndim(result)}: say which go and come, drop_axis=, new_axis= and "
                 f"chunks= as dask.array.map_blocks takes them"
             )
 
@@ -153,20 +153,20 @@ def _learnt(f: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
     """Return what a function makes of arrays of size 0."""
     try:
         with np.errstate(all="ignore"):
-            made = f(*map(dask.without_elements, arrays))
+            output = f(*map(dask.without_elements, arrays))
     except Exception as error:
         raise TypeError(
             f"xdev.distributed.map calls f with arrays of size 0 to learn the result's "
             f"data type, and it raised {type(error).__name__}: {error}. Give dtype="
         ) from error
-    results = made if isinstance(made, tuple) else (made,)
+    results = output if isinstance(output, tuple) else (output,)
     for result in results:
         if not hasattr(result, "dtype"):
             raise TypeError(
                 f"xdev.distributed.map: f returned {type(result).__name__}, and must "
                 f"return an array, or a tuple of arrays"
             )
-    return made
+    return output
 
 
 def _like_first(arrays: tuple[Any, ...], dtype: Any) -> Any:
@@ -237,17 +237,17 @@ def _on_blocks(f: Callable[..., Any], dtypes: Any, alike: bool, *blocks: Any) ->
     ValueError
         It is of another shape.
     """
-    made, shape = f(*blocks), None
+    results, shape = f(*blocks), None
     if alike:
         shape = np.broadcast_shapes(*(x.shape for x in blocks if hasattr(x, "ndim")))
     if not isinstance(dtypes, tuple):
-        return _promised(made, dtypes, shape)
-    if not isinstance(made, tuple) or len(made) != len(dtypes):
+        return _promised(results, dtypes, shape)
+    if not isinstance(results, tuple) or len(results) != len(dtypes):
         raise TypeError(
             f"xdev.distributed.map: f returned {len(dtypes)} arrays for blocks of "
             f"size 0, and for others no such tuple: return one"
         )
-    return tuple(_promised(x, d, shape) for x, d in zip(made, dtypes, strict=True))
+    return tuple(_promised(x, d, shape) for x, d in zip(results, dtypes, strict=True))
 
 
 def _promised(result: Any, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Any:
@@ -284,10 +284,10 @@ def _results(kernel: Kernel, rank: int, arrays: tuple[Any, ...]) -> int:
     blocks = [
         np.empty((0,) * x.ndim, x.dtype) if hasattr(x, "ndim") else x for x in arrays
     ]
-    made = np.empty((0,) * rank, np.result_type(*blocks))
+    sample = np.empty((0,) * rank, np.result_type(*blocks))
     reason, unwritten = "", [*names]
     try:
-        written = kernel.writes(rank, *blocks, *[made] * len(names))
+        written = kernel.writes(rank, *blocks, *[sample] * len(names))
         unwritten = [name for name in names if name not in written]
     except TypeError as error:  # as when an input is taken for a result
         reason = f"\n{error}"

@@ -56,17 +56,17 @@ def reasons(markers: Iterable[Any]) -> dict[str, str]:
     by_name: dict[str, str] = {}
     by_kind: dict[str, str] = {}
     for marker in markers:
-        given = dict(marker.kwargs)
-        reason = given.pop("reason", None)
+        keywords = dict(marker.kwargs)
+        reason = keywords.pop("reason", None)
         if marker.args:
-            name = _named(marker.args, given)
+            name = _named(marker.args, keywords)
             by_name.setdefault(name, reason or f"{name} is not supported")
             continue
-        listed = given.pop("exceptions", ())
+        listed = keywords.pop("exceptions", ())
         exceptions = {listed} if isinstance(listed, str) else set(listed)
         for name in exceptions:
             _check(name)
-        for keyword, wanted in given.items():
+        for keyword, wanted in keywords.items():
             if keyword not in KEYWORDS:
                 valid = ", ".join(("reason", "exceptions", *KEYWORDS))
                 raise TypeError(f"the marker has no argument {keyword!r}: use {valid}")
@@ -211,7 +211,7 @@ def statistics_of(times: Sequence[float], loops: int) -> dict[str, Any]:
     """Return what pytest-benchmark says of times of a call in each round [s]."""
     low, _, high = quantiles(times, method="inclusive")
     middle, spread, reach = mean(times), stdev(times), 1.5 * (high - low)
-    outside = sum(abs(t - middle) > spread for t in times)
+    outliers = sum(abs(t - middle) > spread for t in times)
     inner = [t for t in times if low - reach <= t <= high + reach]
     return {
         "min": min(times),
@@ -224,8 +224,8 @@ def statistics_of(times: Sequence[float], loops: int) -> dict[str, Any]:
         "q1": low,
         "q3": high,
         "iqr_outliers": len(times) - len(inner),
-        "stddev_outliers": outside,
-        "outliers": f"{outside};{len(times) - len(inner)}",
+        "stddev_outliers": outliers,
+        "outliers": f"{outliers};{len(times) - len(inner)}",
         "ld15iqr": min(inner),
         "hd15iqr": max(inner),
         "ops": 1 / middle,

@@ -310,7 +310,9 @@ class SimulatedDevice:
         self.now = 0.0
         self.hazards: list[Hazard] = []
         self._serials: list[int] = []  # the handles of all streams that there were
-        self._known: dict[int, int] = {}  # {serial: count} that the host knows done
+        self._synchronized: dict[
+            int, int
+        ] = {}  # {serial: count} that the host knows done
         self._ranges: list[tuple[int, int, Tenant]] = []  # start, end, last tenant
         self.closed: deque[Queue] = deque()
         self._random = random.Random(seed)  # noqa: S311 - no secret
@@ -401,12 +403,12 @@ class SimulatedDevice:
 
     def know(self, done: dict[int, int]) -> None:
         """Note work that the host knows to be done: all work to come is after it."""
-        _join(self._known, done)
+        _join(self._synchronized, done)
 
     def unknown(self, clock: dict[int, int]) -> dict[int, int]:
         """Return a clock without what the host knows to be done."""
-        known = self._known.get
-        return {serial: n for serial, n in clock.items() if n > known(serial, 0)}
+        synchronized = self._synchronized.get
+        return {serial: n for serial, n in clock.items() if n > synchronized(serial, 0)}
 
     def settle(self, tenant: Tenant) -> None:
         """Note who has some bytes from now on; former tenants' accesses come along."""
@@ -427,7 +429,7 @@ class SimulatedDevice:
     def access(self, tenant: Tenant, queue: Queue | None, write: bool) -> None:
         """Judge an access by the last work of a queue, or by the host."""
         handle, after = (queue.handle, queue.point()) if queue else (HOST, {})
-        found = [
+        conflicts = [
             (self._serials[serial], wrote)
             for wrote, clock in tenant.past.items()
             if write or wrote
@@ -435,18 +437,18 @@ class SimulatedDevice:
             if count > after.get(serial, 0)
         ]
         if not tenant.current:  # the bytes are somebody else's by now
-            found.append((handle, True))
+            conflicts.append((handle, True))
         place = tenant.address, tenant.nbytes, handle
         self.hazards += [
-            Hazard(*place, before, write, wrote) for before, wrote in found
+            Hazard(*place, before, write, wrote) for before, wrote in conflicts
         ]
         if queue is not None:  # all work to come is after what the host did
             tenant.own[write][queue.serial] = queue.count
 
     def stack(self) -> list[SimulatedStream]:
         """Return the streams whose ``with`` blocks this thread is in."""
-        found: list[SimulatedStream] = vars(self._local).setdefault("stack", [])
-        return found
+        streams: list[SimulatedStream] = vars(self._local).setdefault("stack", [])
+        return streams
 
     def _open(self, handle: int) -> Queue:
         queue = self._live[handle] = Queue(handle, len(self._serials))

@@ -86,43 +86,43 @@ def check_agreement(
     ResultsDifferError
         They differ; the text names both candidates and the largest difference.
     """
-    (name, expected), (other, found) = first, second
-    difference = _difference(expected, found, rtol)
+    (name, expected), (other, actual) = first, second
+    difference = _difference(expected, actual, rtol)
     if difference is not None:
         raise ResultsDifferError(
             f"{name!r} and {other!r} return different results: {difference}"
         )
 
 
-def _difference(expected: object, found: object, rtol: float | None) -> str | None:
+def _difference(expected: object, actual: object, rtol: float | None) -> str | None:
     """Say in words how two results differ, None where they agree."""
-    if isinstance(expected, tuple) and isinstance(found, tuple):
-        expected, found = dict(enumerate(expected)), dict(enumerate(found))
-    if isinstance(expected, dict) and isinstance(found, dict):
-        return _difference_of_parts(expected, found, rtol)
-    if not (isinstance(expected, np.ndarray) and isinstance(found, np.ndarray)):
-        same = type(expected) is type(found) and expected == found
-        return None if same else f"{_kind(expected)} against {_kind(found)}"
-    if expected.shape != found.shape:
-        return f"shape {expected.shape} against {found.shape}"
-    expected, found = np.atleast_1d(expected, found)
-    wrong, apart = _wrong(expected, found, rtol)
+    if isinstance(expected, tuple) and isinstance(actual, tuple):
+        expected, actual = dict(enumerate(expected)), dict(enumerate(actual))
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return _difference_of_parts(expected, actual, rtol)
+    if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
+        same = type(expected) is type(actual) and expected == actual
+        return None if same else f"{_kind(expected)} against {_kind(actual)}"
+    if expected.shape != actual.shape:
+        return f"shape {expected.shape} against {actual.shape}"
+    expected, actual = np.atleast_1d(expected, actual)
+    wrong, apart = _wrong(expected, actual, rtol)
     if not wrong.any():
         return None
     worst = tuple(map(int, np.unravel_index(int(np.argmax(apart)), apart.shape)))
     where = ", ".join(map(str, worst))
     return (
-        f"at [{where}] {expected[worst]!s} against {found[worst]!s}, the largest "
+        f"at [{where}] {expected[worst]!s} against {actual[worst]!s}, the largest "
         f"difference of {np.count_nonzero(wrong)} of {wrong.size} elements"
     )
 
 
 def _difference_of_parts(
-    expected: dict[Any, object], found: dict[Any, object], rtol: float | None
+    expected: dict[Any, object], actual: dict[Any, object], rtol: float | None
 ) -> str | None:
-    if expected.keys() != found.keys():
-        return f"parts {list(expected)} against {list(found)}"
-    differences = {key: _difference(expected[key], found[key], rtol) for key in found}
+    if expected.keys() != actual.keys():
+        return f"parts {list(expected)} against {list(actual)}"
+    differences = {key: _difference(expected[key], actual[key], rtol) for key in actual}
     said = (f"in part {key!r} {text}" for key, text in differences.items() if text)
     return next(said, None)
 
@@ -352,13 +352,13 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Return a sentence for each thing that the figures alone do not tell."""
-        found = [f"{row.name}: {n}" for row in self.rows for n in row.timing.notes]
+        sentences = [f"{row.name}: {n}" for row in self.rows for n in row.timing.notes]
         if not all(row.ratio.enough for row in self.rows[1:]):
-            found.append(
+            sentences.append(
                 f"unclear: a verdict needs at least {verdict.ROUNDS} runs of each, "
                 f"compare(..., repeat={verdict.ROUNDS})"
             )
-        return found
+        return sentences
 
     def __str__(self) -> str:
         """Return a table: time ± std, ratio, its 95 % interval, verdict, memory.
@@ -557,8 +557,8 @@ def _begin_all(
     baseline: tuple[str, object] | None = None
     for name, call in candidates.items():
         running[name], result = begin(call, device, cold=cold)
-        found = (name, to_host(result))
+        current = (name, to_host(result))
         if baseline is None:
-            baseline = found
-        check_agreement(baseline, found, rtol)
+            baseline = current
+        check_agreement(baseline, current, rtol)
     return running

@@ -42,14 +42,14 @@ def versions() -> dict[str, str | None]:
     >>> sorted(versions())[:4]
     ['array-api-compat', 'cuda-core', 'cupy', 'dask']
     """
-    found: dict[str, str | None] = {
+    numbers: dict[str, str | None] = {
         "python": platform.python_version(),
         "xdev": sys.modules["xdev"].__version__,
     }
     for name in LIBRARIES:
-        known = (n.replace("-", "_") for n in DISTRIBUTIONS.get(name, (name,)))
-        found[name] = next(filter(None, map(distributions().get, known)), None)
-    return found
+        names = (n.replace("-", "_") for n in DISTRIBUTIONS.get(name, (name,)))
+        numbers[name] = next(filter(None, map(distributions().get, names)), None)
+    return numbers
 
 
 def cuda_name(index: int = 0) -> str | None:
@@ -222,8 +222,8 @@ class CudaProbe(Probe):
         with self._here():
             if self._buffer is None:
                 runtime = self._cupy.cuda.runtime
-                known = runtime.getDeviceProperties(self.device.index)
-                self._buffer = self._cupy.empty(2 * known["l2CacheSize"], np.uint8)
+                properties = runtime.getDeviceProperties(self.device.index)
+                self._buffer = self._cupy.empty(2 * properties["l2CacheSize"], np.uint8)
             self._buffer.data.memset_async(1, self._buffer.nbytes)
 
     def clock_rate(self) -> float:

@@ -47,9 +47,9 @@ def whole(count: object, name: str, least: int = 1) -> int:
     """
     if isinstance(count, SupportsIndex) and not isinstance(count, bool):
         with suppress(TypeError):  # of arrays, which may have no index
-            found = index(count)
-            if found >= least:
-                return found
+            number = index(count)
+            if number >= least:
+                return number
     raise ValueError(
         f"{name} must be a whole number of at least {least}, not {count!r}"
     )

@@ -201,33 +201,33 @@ class Timing:
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers must know, a sentence each."""
-        found = []
+        sentences = []
         if self.launch_bound:
             launch = format_time(min(self.launch), self.precision)
-            found.append(
+            sentences.append(
                 f"launch-bound: the device waited for the host, where a call takes "
                 f"{launch}"
             )
         if self.waits:
-            found.append(
+            sentences.append(
                 "each call waits for the device: it copies to the host, synchronises, "
                 "or makes more launches than its queue holds"
             )
         if self.elsewhere:
-            found.append(
+            sentences.append(
                 "work went on after that of the current stream, and device time leaves "
                 "it out: time inside `with stream:`"
             )
         if self.throttled:
             low, high = (f"{rate(self.rates) / 1e9:.3g}" for rate in (min, max))
             why = f" ({', '.join(self.slowed_by)})" if self.slowed_by else ""
-            found.append(f"the device's clock ran at {low} to {high} GHz{why}")
+            sentences.append(f"the device's clock ran at {low} to {high} GHz{why}")
         first = self.compile_time
         if first > max(LONG_FIRST, FIRST_TIMES * self.worst):
-            found.append(
+            sentences.append(
                 f"the first call took {format_time(first)}, which is in no figure"
             )
-        return found
+        return sentences
 
     @property
     def spread(self) -> str:

@@ -77,9 +77,9 @@ class Loop:
         function.body[:0] = before.body
         ast.fix_missing_locations(whole)
         code = compile(whole, STATEMENT, "exec", dont_inherit=True)
-        made: dict[str, Any] = {"_call": statement, "_setup": setup}
-        exec(code, namespace, made)  # noqa: S102 - running it is what was asked for
-        self._function = made["loop"]
+        names: dict[str, Any] = {"_call": statement, "_setup": setup}
+        exec(code, namespace, names)  # noqa: S102 - running it is what was asked for
+        self._function = names["loop"]
         self._namespace = namespace
         nodes = (*ast.walk(before), *ast.walk(body))
         self._names = {node.id for node in nodes if isinstance(node, ast.Name)}
@@ -430,14 +430,14 @@ def _begin(
 ) -> Candidate:
     loop, first = loops
     clock = how.setdefault("clock", time.perf_counter)
-    given = None if device is None else as_device(device)  # refused before the call
-    known = given or _holder(before)
-    if known:
-        synchronize(known)  # of others' work
+    requested = None if device is None else as_device(device)  # refused before the call
+    expected = requested or _holder(before)
+    if expected:
+        synchronize(expected)  # of others' work
     start, _, variables = first((None,), clock, clock)
     holder = _holder((*before, *results, *variables.values()))
     # An array on the CPU does not decide: a call on it may use another device.
-    where = given or holder or default_device()
+    where = requested or holder or default_device()
     synchronize(where)
     return Candidate(loop, where, holder is not None, clock() - start, **how)
 

@@ -246,15 +246,15 @@ def _interval(
 
     ``counts[k]`` of ``sum(counts)`` equally likely cases leave ``k`` ratios below it.
     """
-    allowed, tail, outside = (1 - confidence) * sum(counts), 0, -1
+    allowed, tail, excluded = (1 - confidence) * sum(counts), 0, -1
     for count in counts:
         tail += 2 * count
         if tail > allowed:
             break
-        outside += 1
-    if outside < 0:
+        excluded += 1
+    if excluded < 0:
         return 0.0, float("inf")
-    return ratios[outside], ratios[-1 - outside]
+    return ratios[excluded], ratios[-1 - excluded]
 
 
 def _inversions(first: int, second: int) -> list[int]:
@@ -352,16 +352,16 @@ def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
     OSError
         The file cannot be read.
     """
-    where, found = "the baseline", cast("Any", baseline)
+    where, content = "the baseline", cast("Any", baseline)
     if isinstance(baseline, Path | str):
         where = repr(str(baseline))
         try:
-            found = json.loads(Path(baseline).read_text(encoding="utf-8"))
+            content = json.loads(Path(baseline).read_text(encoding="utf-8"))
         except ValueError as error:
             raise ConfigurationError(f"{where} is not JSON: {error}") from error
-    match found:
+    match content:
         case {"environment": {}, "rows": [*rows]}:
-            record: Mapping[str, Any] = found
+            record: Mapping[str, Any] = content
         case _:
             raise ConfigurationError(
                 f"{where} is not a record of compare, sweep or bench, which has an "
@@ -407,9 +407,9 @@ def check_baseline(
     there = baseline["environment"]
     for key in MACHINE:
         _check_same("machine", key, environment.get(key), there.get(key))
-    known = {row["name"]: row.get("conditions") for row in baseline["rows"]}
+    conditions = {row["name"]: row.get("conditions") for row in baseline["rows"]}
     for row in rows:
-        then = known.get(row["name"]) or {}
+        then = conditions.get(row["name"]) or {}
         for key, value in (row.get("conditions") or {}).items():
             what = f"{key} of {row['name']!r}"
             _check_same("measurement", what, value, then.get(key))

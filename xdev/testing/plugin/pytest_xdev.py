@@ -83,8 +83,8 @@ def xdev_benchmark(request: pytest.FixtureRequest) -> Benchmark:
 
     node = request.node
     params = node.callspec.params if hasattr(node, "callspec") else None
-    made = node.stash[MEASURED] = Benchmark(node.name, node.nodeid, params)
-    return made
+    benchmark = node.stash[MEASURED] = Benchmark(node.name, node.nodeid, params)
+    return benchmark
 
 
 @pytest.hookimpl(wrapper=True)
