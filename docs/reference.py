@@ -53,6 +53,10 @@ ROOMS = {
 }
 ENGINE = ("vectorize", "guvectorize", "kernel", "graph")
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
+#: Of a class with more methods than users are promised: those that are.
+PROMISED = {
+    "Pool": ("acquire", "release", "reclaim", "stats", "allocated", "reserved"),
+}
 #: Parameters that exist for the sake of a better error.
 SILENT = {"more", "unknown"}
 SHELL = re.compile(
@@ -269,7 +273,8 @@ def members(value: type) -> Iterator[tuple[str, Any]]:
             inspect.isroutine(member) or _is_property(member)
         ):
             continue
-        if inspect.getdoc(member):
+        promised = name in PROMISED.get(value.__name__, (name,))
+        if promised and inspect.getdoc(member):
             yield name, member
 
 
