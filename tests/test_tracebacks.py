@@ -139,6 +139,12 @@ def test_a_hook_that_the_user_set_stays_and_gets_everything(python):
     assert (done.stdout, done.stderr) == ("mine\n", "")
 
 
+def test_an_invalid_setting_is_told_in_few_lines_where_the_import_reads_it(run):
+    frames, text = run("", XDEV_NATIVE="perhaps")
+    assert frames == ["program.py", "xdev"]
+    assert text.splitlines()[-1].endswith("use one of 1, true, on, 0, false, off")
+
+
 def test_an_invalid_debug_does_not_hide_the_error(run):
     _, text = run("xp.zeros(3, device='gpu')\n", XDEV_DEBUG="perhaps")
     assert "Error: " in text

@@ -110,9 +110,6 @@ def load_ipython_extension(shell: Any) -> None:
     _tracebacks.install_in(shell)
 
 
-_tracebacks.install()
-
-
 _registry.when_started(
     "cuda", lambda: importlib.import_module("xdev.memory.bridges").install_default()
 )

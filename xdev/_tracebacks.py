@@ -133,3 +133,6 @@ def _filtered(traceback: TracebackType | None) -> TracebackType | None:
             at = entry.tb_frame, entry.tb_lasti, entry.tb_lineno
             below = TracebackType(below, *at)
     return below
+
+
+install()  # before the rooms load: a setting that is not valid is an error there

@@ -1,5 +1,6 @@
 """``xdev cache``: what it lists, and that it removes xdev's own files alone."""
 
+import json
 import os
 import re
 import time
@@ -54,6 +55,27 @@ def test_it_lists_kind_function_size_age_and_hits(capsys, folder):
     file.write_bytes(file.read_bytes()[:-1])
     main(["cache"])
     assert "(damaged)" in capsys.readouterr().out
+
+
+def test_of_many_entries_the_latest_are_listed_and_all_on_request(capsys, folder):
+    for number in range(45):
+        DiskCache("loops").save(f"key{number}", b"body", f"function_{number}")
+        os.utime(folder / "loops" / f"key{number}", (number, number))
+
+    main(["cache"])
+    few = capsys.readouterr().out.splitlines()
+    main(["cache", "--all"])
+    every = capsys.readouterr().out.splitlines()
+    main(["cache", "--json"])
+    record = json.loads(capsys.readouterr().out)
+
+    assert [row.split()[1] for row in few[2:5]] == [
+        f"function_{k}" for k in (44, 43, 42)
+    ]
+    assert (len(few), few[-1]) == (43, "and 5 more: xdev cache --all")
+    assert every[:42] == few[:42]
+    assert len(every) == 47
+    assert record["count"] == len(record["entries"]) == 45
 
 
 @pytest.mark.parametrize(

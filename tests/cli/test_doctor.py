@@ -347,3 +347,14 @@ def test_a_device_that_works_is_well(real_device, found):
         assert all(one.memory[1] > one.memory[0] > 0 for one in doctor._cards())
         for check in ("CUDA driver", "GPU", "visible GPUs", "CUDA compiler"):
             assert found(check)[0] == "ok"
+
+
+@pytest.mark.parametrize(
+    "name", ["XDEV_NATIVE", "XDEV_NUMPY_POOL", "XDEV_CUPY_OPERATORS"]
+)
+def test_a_setting_that_the_import_reads_is_told_by_the_import(name, python):
+    done = python("-m", "xdev", "doctor", **{name: "perhaps"})
+
+    assert (done.returncode, done.stdout) == (1, "")
+    last = done.stderr.splitlines()[-1]
+    assert f"{name}='perhaps' is not valid: use one of" in last

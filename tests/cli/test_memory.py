@@ -85,6 +85,14 @@ def test_a_program_that_ends_early_is_reported_too(
     assert png.exists()
 
 
+@pytest.mark.parametrize("end", ["1 / 0", "def broken(", "import json; json.loads('')"])
+def test_a_programs_error_is_shown_as_python_shows_it(end, python, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(end)
+    done = python("-m", "xdev", "memory", path)
+    assert (done.returncode, done.stderr) == (1, python(path).stderr)
+
+
 def test_this_process_is_drawn_without_a_program(tmp_path, python):
     png = tmp_path / "a.png"
     done = python("-W", "error", "-m", "xdev", "memory", "--plot", png)

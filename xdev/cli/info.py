@@ -27,12 +27,14 @@ DAY = 24 * 60 * 60  # seconds
 AGES = ((DAY, "d"), (60 * 60, "h"), (60, "min"), (1, "s"))
 EXAMPLES = """
 examples:
-  xdev cache                   list what is kept, the last used first
+  xdev cache                   list what was used last
+  xdev cache --all             list everything that is kept
   xdev cache clear             remove all of it
   xdev cache clear --older 30  remove what was not used for 30 days
   xdev cache path              print the folder
   xdev cache --json            all of it for a program, in bytes and seconds
 """
+LATEST = 40  # entries that are listed
 ENTRY = ("kind", "name", "nbytes", "age", "hits")
 OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
 
@@ -44,6 +46,9 @@ def add_cache_to(commands: Any) -> None:
         help="list or clear the compiled code that is kept on disk",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "--all", action="store_true", help=f"list more than the latest {LATEST}"
     )
     command.set_defaults(run=listed)
     actions = command.add_subparsers(metavar="action")
@@ -62,10 +67,11 @@ def add_cache_to(commands: Any) -> None:
 
 
 def listed(options: argparse.Namespace) -> int:
-    """Print the folder and its entries, the last used first."""
+    """Print the folder, and its entries, the last used first."""
     now = time.time()
     entries: list[dict[str, Any]] = []
-    for path, status in sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime):
+    files = sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime)
+    for path, status in files[: None if options.all or options.json else LATEST]:
         hits, saved, name = _disk_cache.described(path) or (0, now, "(damaged)")
         row = path.parent.name, name, status.st_size, now - saved, hits
         entries.append(dict(zip(ENTRY, row, strict=True)))
@@ -78,6 +84,8 @@ def listed(options: argparse.Namespace) -> int:
     for kind, name, nbytes, seconds, hits in map(dict.values, entries):
         size, age = text_of(nbytes), _age(seconds)
         print(f"{kind:<8} {shortened(name):<36} {size:>12} {age:>8} {hits:>8}")
+    if len(files) > len(entries):
+        print(f"and {len(files) - len(entries):,} more: xdev cache --all")
     return 0
 
 

@@ -7,12 +7,11 @@ import io
 import pickle
 import runpy
 import sys
-import traceback
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
-from xdev import _optional, memory
+from xdev import _optional, _tracebacks, memory
 from xdev.cli.info import add_json_to, print_json
 from xdev.device import Device, default_device
 from xdev.errors import ConfigurationError
@@ -136,8 +135,17 @@ def _run(words: list[str]) -> tuple[int, object]:
             print(end.code, file=sys.stderr)
             return 1, end
         except BaseException as error:  # noqa: BLE001 - a report is wanted all the same
-            traceback.print_exception(error)
+            _show(error, words[0])
             return 1, error
+
+
+def _show(error: BaseException, program: str) -> None:
+    """Print an error from where the program begins, as Python does that runs it."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_code.co_filename != program:
+        frames = frames.tb_next
+    error.__traceback__ = frames
+    _tracebacks.show(type(error), error, frames)
 
 
 @contextmanager
