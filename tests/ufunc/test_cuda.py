@@ -107,20 +107,6 @@ def test_matrices_by_rows_twice(cp, char, name):
     np.testing.assert_array_equal(add(dx, dy).get(), x + y)
 
 
-def test_what_is_learnt_of_one_layout_serves_no_other_of_its_size(cp):
-    x, y = sample((64, 128), "f"), sample((64, 128), "f", 1)
-    pairs = [(x, y), (x, y[0]), (x[:1], y), (x.ravel(), y.ravel()), (x, y[:1, :1])]
-    for order in itertools.permutations(range(len(pairs)), 3):
-        add.launches.forget()
-        for i in order * 2:
-            a, b = pairs[i]
-            out = cp.empty((a + b).shape, "f")
-            add(cp.asarray(a), cp.asarray(b), out)
-            np.testing.assert_array_equal(out.get(), a + b)
-            made = add(cp.asarray(a), cp.asarray(b))
-            np.testing.assert_array_equal(made.get(), a + b)
-
-
 def test_a_chain_of_products_and_sums_rounds_as_numpy_does(cp):
     a, x, y = (sample(10_007, "f", i) for i in range(3))
 

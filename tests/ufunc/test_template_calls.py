@@ -102,13 +102,15 @@ def test_an_int_that_no_float_holds_is_infinite_as_in_numpy(gpu):
         add(x, 10**400)
 
 
-@pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
-def test_overlap_is_as_in_numpy_on_every_way(gpu, shift):
+@pytest.mark.parametrize("shift", [-139, -5, -1, 0, 1, 5, 139])
+@pytest.mark.parametrize("steps", [(1, 1), (1, -1), (-1, 1), (-1, -1)])
+def test_overlap_is_as_in_numpy_on_every_way(gpu, shift, steps):
     add = gpu.ufunc("add")
     for _ in range(3):
-        ours, theirs = np.arange(200.0), np.arange(200.0)
+        ours, theirs = np.arange(500.0), np.arange(500.0)
         for memory, call in ((ours, add), (theirs, np.add)):
-            x, out = memory[10:150], memory[10 + shift : 150 + shift]
+            x, out = memory[150:290], memory[150 + shift : 290 + shift]
+            x, out = x[:: steps[0]], out[:: steps[1]]
             x, out = (x, out) if call is np.add else (gpu.array(x), gpu.array(out))
             call(x, 1.0, out)
         np.testing.assert_array_equal(ours, theirs)
@@ -119,12 +121,32 @@ def test_a_mask_and_three_operands(gpu):
     out, expected = np.full((9, 40), 5.0), np.full((9, 40), 5.0)
     where = gpu.sample((9, 40), "?")
 
-    gpu.loops("chain")(
-        [gpu.array(v) for v in (x, y, z)], gpu.array(out), where=gpu.array(where)
-    )
+    there = [gpu.array(v) for v in (x, y, z)]
+    gpu.ufunc("chain")(*there, out=gpu.array(out), where=gpu.array(where))
 
     np.copyto(expected, x * y + z, where=where)
     np.testing.assert_array_equal(out, expected)
+
+
+def test_what_is_learnt_of_one_layout_serves_no_other_of_its_size(gpu):
+    x, y = (gpu.sample((64, 128), "f", seed) for seed in range(2))
+    cube, mask = x.reshape(4, 16, 128), gpu.sample((64, 128), "?")
+    pairs = [
+        *((x, y), (x, y[0]), (x[:1], y), (x.ravel(), y.ravel()), (x, y[:1, :1])),
+        *((x.T, y.T.copy()), (cube[:, ::2], cube[:, 1::2]), (x, 2.0)),
+    ]
+    for order in itertools.permutations(range(len(pairs)), 2):
+        add = gpu.ufunc("add")
+        for a, b in [pairs[i] for i in order * 2]:
+            there = [gpu.array(v) if isinstance(v, np.ndarray) else v for v in (a, b)]
+            np.testing.assert_array_equal(gpu.host(add(*there)), a + b)
+            out = np.zeros((a + b).shape, "f")
+            add(*there, gpu.array(out))
+            np.testing.assert_array_equal(out, a + b)
+            if out.shape == mask.shape:
+                out[...] = 7
+                add(*there, out=gpu.array(out), where=gpu.array(mask))
+                np.testing.assert_array_equal(out, np.where(mask, a + b, 7))
 
 
 @st.composite
