@@ -7,7 +7,8 @@ import pytest
 
 import xdev
 
-sys.path.append(str(Path(__file__).parent))  # for the model, which files share
+ROOM = Path(__file__).parent
+sys.path += map(str, (ROOM, ROOM.parent))  # for what files share
 
 
 @pytest.fixture
