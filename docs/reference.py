@@ -10,6 +10,7 @@ import doctest
 import importlib
 import inspect
 import re
+import textwrap
 from dataclasses import dataclass, field
 from html import escape, unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,6 +58,7 @@ SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
 PROMISED = {
     "Pool": ("acquire", "release", "reclaim", "stats", "allocated", "reserved"),
 }
+WIDTH = 76  # of a line of code on a page
 #: Parameters that exist for the sake of a better error.
 SILENT = {"more", "unknown"}
 SHELL = re.compile(
@@ -179,6 +181,21 @@ def signature(value: Any) -> str:
     return f"({', '.join(parts)})"
 
 
+def wrapped(call: str) -> str:
+    """Return a call in lines that a page shows whole.
+
+    Examples
+    --------
+    >>> wrapped("f(x)")
+    'f(x)'
+    """
+    if len(call) <= WIDTH:
+        return call
+    name, _, parameters = call.partition("(")
+    lines = textwrap.wrap(parameters.removesuffix(")"), WIDTH - 4)
+    return f"{name}(\n{textwrap.indent(chr(10).join(lines), '    ')}\n)"
+
+
 class _Ellipsis:
     def __repr__(self) -> str:
         return "…"
@@ -258,7 +275,7 @@ def described(name: Name, links: dict[str, str]) -> str:
         doc = doc.partition("\n\n")[2]
     parts = [
         heading,
-        f"```python\n{path}{shown}\n```" if shown else "",
+        f"```python\n{wrapped(path + shown)}\n```" if shown else "",
         rendered(doc, links),
     ]
     if inspect.isclass(value) and not issubclass(value, BaseException):
