@@ -1,10 +1,12 @@
-"""docs/design.md shows the house as it stands: every file, and none that is gone."""
+"""The house as design.md and contributing.md show it: every file, every law's test."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+LAWS = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+LAWS = LAWS.partition("\n## Thirty laws\n")[2]
 SOURCES = {".py", ".pyx", ".cu", ".cuh", ".h"}
 #: Files that a recipe tells a reader to write.
 TO_WRITE = {"benchmarks/NAME.py", "facade/metal.py", "transfer/metal.py"}
@@ -31,4 +33,16 @@ def test_every_file_that_the_page_names_is_there():
         name
         for name in sorted(named)
         if not (ROOT / name).exists() and not (ROOT / "xdev" / name).exists()
+    ] == []
+
+
+def test_every_law_has_a_test_that_is_there():
+    tests = re.findall(r"`(tests/[\w/]+\.py)::([\w:]+)`", LAWS)
+
+    assert len(tests) >= 30
+    assert [
+        (file, name)
+        for file, name in tests
+        if not (ROOT / file).exists()
+        or not re.search(rf"\b{name.partition('::')[0]}\b", (ROOT / file).read_text())
     ] == []
