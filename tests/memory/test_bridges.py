@@ -5,8 +5,6 @@ same promises for real.
 """
 
 import gc
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -151,7 +149,7 @@ class TestInstallation:
         assert "rmm.numba" in bridges.left_alone()["numba"]
 
 
-def test_the_default_waits_for_numba_cuda_to_be_loaded():
+def test_the_default_waits_for_numba_cuda_to_be_loaded(python):
     program = """
 import sys
 from xdev.memory import bridges
@@ -162,10 +160,7 @@ print(sorted(bridges.installed()), cuda.cudadrv.driver._memory_manager.__name__)
 import importlib.util
 print(importlib.util.find_spec("numba.cuda").name, type(cuda.__loader__).__module__)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    first, second, third = done.stdout.splitlines()
+    first, second, third = python("-c", program).stdout.splitlines()
     assert first == "['cupy'] False"
     assert second == "['cupy', 'numba'] XdevMemoryManager"
     assert third.startswith("numba.cuda ")

@@ -319,17 +319,12 @@ def test_dropping_a_block_waits_for_no_lock():
         inside.set()
         assert leave.wait(30)
 
-    holder = threading.Thread(target=pool.state.decide, args=(hold,))
-    holder.start()
-    assert inside.wait(30)
-    dropper = threading.Thread(target=block.clear)
-    dropper.start()
-    dropper.join(30)
-    dropped = not dropper.is_alive()
-    leave.set()
-    holder.join(30)
-    dropper.join(30)
-    assert dropped
+    def drop():
+        assert inside.wait(30)
+        block.clear()
+        leave.set()
+
+    within(40, [lambda: pool.state.decide(hold), drop])
     assert pool.stats().live == 0
 
 
@@ -348,15 +343,7 @@ def test_a_finalizer_that_looks_during_a_decision_waits_for_no_other_thread():
             moving.set()
             pool.state.decide(lambda _: None)
 
-    threads = [
-        threading.Thread(target=pool.state.decide, args=(finalizer,), daemon=True),
-        threading.Thread(target=mover, daemon=True),
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in threads), "deadlock"
+    within(10, [lambda: pool.state.decide(finalizer), mover])
     assert seen == [0]
 
 

@@ -1,9 +1,7 @@
 """Library calls that allocate past the pool: one more try, then the pool's error."""
 
 import gc
-import os
 import pickle
-import subprocess
 import sys
 import textwrap
 from types import SimpleNamespace
@@ -227,16 +225,12 @@ FULL_CARD = """
 @pytest.mark.usefixtures("cuda")
 @pytest.mark.parametrize("call", ["fft", "matmul", "solve"])
 @pytest.mark.parametrize(("cached", "outcome"), [(2 << 30, "served"), (1, "refused")])
-def test_on_a_full_card_the_pools_cache_serves_the_libraries(call, cached, outcome):
+def test_on_a_full_card_the_pools_cache_serves_the_libraries(
+    call, cached, outcome, python
+):
     """In a process of its own: the first use of a library makes its handle."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(FULL_CARD), call, str(cached)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "XDEV_DEVICE": "cuda"},
-        check=False,
-    )
+    program = textwrap.dedent(FULL_CARD)
+    done = python("-c", program, call, cached, XDEV_DEVICE="cuda")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(outcome), done.stdout
     assert outcome == "refused" or not done.stdout.endswith(" 0\n"), "no retry"

@@ -1,8 +1,5 @@
 """The picture of a snapshot, by its pixels."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -99,26 +96,20 @@ def test_a_real_record_is_drawn(tmp_path):
     assert pixels(picture, plots.USED) > 1000
 
 
-def test_a_missing_matplotlib_is_named_with_its_remedy(tmp_path):
+def test_a_missing_matplotlib_is_named_with_its_remedy(tmp_path, python):
     program = f"""
 import sys
 sys.modules["matplotlib"] = None
 from xdev.cli import main
-status = main(["memory", "--plot", {str(tmp_path / "out.png")!r}])
-sys.exit(status)
+sys.exit(main(["memory", "--plot", {str(tmp_path / "out.png")!r}]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = python("-c", program)
     assert done.returncode == 2
     assert 'pip install ".[plot]"' in done.stderr
     assert done.stdout == ""
 
 
 @pytest.mark.parametrize("room", ["xdev.memory", "xdev.cli.memory"])
-def test_matplotlib_is_loaded_by_a_picture_only(room):
-    program = f"import sys, {room}; print('matplotlib' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+def test_matplotlib_is_loaded_by_a_picture_only(room, python):
+    done = python("-c", f"import sys, {room}; print('matplotlib' in sys.modules)")
     assert done.stdout == "False\n"
