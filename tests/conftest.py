@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import native
+from xdev import _optional, native
 from xdev.compile import plain_threads, threads
 
 # JAX reads these when it is imported: two devices, the standard's data types, and no
@@ -189,6 +189,12 @@ def python():
         )
 
     return run
+
+
+@pytest.fixture
+def cupy_is(monkeypatch):
+    """Return a function that lets something else be CuPy."""
+    return lambda other: monkeypatch.setattr(_optional, "cupy", lambda: other)
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """Devices in other libraries' terms."""
 
 import pickle
+from types import SimpleNamespace
 
 import pytest
 
 import xdev
+from xdev.device.registry import backend
 
 LIBRARIES = ["array_api_strict", "dask", "jax", "torch"]
 
@@ -98,14 +100,8 @@ class Runtime:
         return int({a, b} == {0, 1})
 
 
-def test_peers_are_the_drivers_word(monkeypatch):
-    from xdev import _optional
-    from xdev.device.registry import backend
-
-    fake = type("CuPy", (), {})()
-    fake.cuda = type("CuPy", (), {})()
-    fake.cuda.runtime = Runtime()
-    monkeypatch.setattr(_optional, "cupy", lambda: fake)
+def test_peers_are_the_drivers_word(cupy_is):
+    cupy_is(SimpleNamespace(cuda=SimpleNamespace(runtime=Runtime())))
     cuda = backend("cuda")
 
     linked = {(a, b) for a in range(3) for b in range(3) if cuda.can_access_peer(a, b)}

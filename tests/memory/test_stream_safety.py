@@ -16,7 +16,7 @@ from functools import partial
 
 import hypothesis
 import pytest
-from memory_laws import Slow, within
+from memory_laws import within
 
 import xdev
 from xdev import memory
@@ -205,11 +205,6 @@ def test_a_source_that_does_not_keep_order_is_found(name, monkeypatch):
 @pytest.mark.parametrize(("owner", "name", "line", "other"), LINES)
 def test_each_removed_step_is_found(owner, name, line, other, monkeypatch):
     monkeypatch.setattr(owner, name, mutant(getattr(owner, name), line, other))
-    assert found()
-
-
-def test_a_user_who_does_not_mark_is_found(monkeypatch):
-    monkeypatch.setattr(PoolState, "mark", lambda *_: None)
     assert found()
 
 
@@ -503,23 +498,6 @@ def test_a_recorded_stream_may_be_destroyed(cuda):
     del x
 
     assert memory.allocated(cuda) == before
-
-
-def test_a_marked_block_comes_back_after_the_other_streams_work():
-    source = Slow()
-    pool = Pool(source)
-    block = pool.acquire(4096, stream=1)
-    address = block.address
-    pool.state.mark(block.chunk, (5, 6))
-    del block
-    assert pool.stats().allocated == 0
-    assert sorted(source.events) == [5, 6]
-    assert pool.acquire(4096, stream=1).address != address
-    source.finished.add(0)
-    assert pool.acquire(4096, stream=1).address != address
-    source.finished.add(1)
-    taken = [pool.acquire(4096, stream=1) for _ in range(3)]
-    assert address in {block.address for block in taken}
 
 
 def test_what_a_reclaim_leaves_stays_with_the_stream_that_has_the_most():

@@ -4,7 +4,6 @@ import ctypes
 import gc
 import random
 import sys
-import threading
 
 import pytest
 
@@ -12,7 +11,6 @@ from xdev.memory import policies
 from xdev.memory.blocks import Segment
 
 QUANTUM = 512
-LISTENED, OVER_LIMIT = 1, 2
 
 
 @pytest.fixture
@@ -108,28 +106,6 @@ def test_classes_are_the_policys(tier, name):
         assert lists.take(nbytes, 0) == 1 << 40
 
 
-def test_what_is_barred_takes_back_and_hands_nothing_out(lists):
-    lists.adopt(chunk(1 << 20, 1024), 1024)
-    lists.bar(LISTENED, True)
-    lists.bar(OVER_LIMIT, True)
-    assert lists.take_back(1 << 20)
-    lists.bar(LISTENED, False)
-    assert lists.take(1024, 0) == 0
-    lists.bar(OVER_LIMIT, False)
-    assert lists.take(1024, 0) == 1 << 20
-
-
-def test_a_child_gives_back_nothing_of_its_parents(lists):
-    for address in (1 << 20, 1 << 21):
-        lists.adopt(chunk(address, 1024), 1024)
-    lists.take_back(1 << 20)
-    lists.inherit()
-    assert lists.take(1024, 0) == 0
-    assert lists.take_back(1 << 21)
-    assert not lists.take_back(1 << 21)
-    assert (lists.idle, lists.drain()) == (0, [])
-
-
 def test_it_counts_how_often_each_chunk_was_handed_out(lists):
     chunks = [chunk((1 << 20) + 2048 * number, 1024) for number in range(3)]
     for number, made in enumerate(chunks):
@@ -172,29 +148,6 @@ def test_a_chunk_lives_as_long_as_it_is_held(lists):
         assert lists.drain() == [made]
     gc.collect()
     assert sys.getrefcount(made) == before
-
-
-def test_threads_never_share_a_block(lists):
-    for number in range(64):
-        lists.adopt(chunk((1 << 20) + 4096 * number, 4096), 4096, free=True)
-    doubles, owners = [], {}
-
-    def work():
-        for _ in range(20_000):
-            address = lists.take(4096, 0)
-            me = threading.get_ident()
-            if address:
-                doubles.append(owners.setdefault(address, me) != me)
-                del owners[address]
-                lists.take_back(address)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not any(doubles)
-    assert len(lists.drain()) == 64
 
 
 def test_a_live_block_is_of_the_stream_that_it_was_made_on(tier, lists):

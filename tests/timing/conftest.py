@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from contextlib import nullcontext
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 import xdev
 from xdev.device import registry
 from xdev.testing import SimulatedDevice
-from xdev.timing import environment
+from xdev.timing import comparison, environment, measurement, sampling
+from xdev.timing.comparison import Footprint as Footprint  # noqa: PLC0414 - for tests
 from xdev.timing.environment import record
 
 LAUNCH = 3e-6  # what a launch takes on the host [s]
@@ -109,6 +111,42 @@ class MachineProbe(environment.Probe):
 
     def slowed_by(self):
         return self.machine.slow
+
+
+@pytest.fixture
+def small_copies(monkeypatch):
+    """Let a measurement of a copy take milliseconds; return what it copies, and took.
+
+    None was made before.
+    """
+    taken = SimpleNamespace(nbytes=1 << 22, seconds=[], copy=measurement._copy_seconds)
+    monkeypatch.setattr(measurement, "SIZE", taken.nbytes)
+    monkeypatch.setattr(measurement, "_measured", {})
+
+    def copied(device):
+        taken.seconds.append(taken.copy(device))
+        return taken.seconds[-1]
+
+    monkeypatch.setattr(measurement, "_copy_seconds", copied)
+    return taken
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Return a function that says what copies reach, by device [B/s]."""
+    return lambda rates: monkeypatch.setattr(measurement, "_measured", dict(rates))
+
+
+@pytest.fixture
+def compare_by(monkeypatch):
+    """Return a function that lets ``compare`` read a clock, and no environment."""
+    monkeypatch.setattr(comparison, "environment", dict)  # slow, and asked each time
+
+    def read(clock):
+        begin = partial(sampling.begin, clock=clock)
+        monkeypatch.setattr(comparison, "begin", begin)
+
+    return read
 
 
 @pytest.fixture

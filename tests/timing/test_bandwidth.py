@@ -5,38 +5,26 @@ import pytest
 
 import xdev
 from xdev import memory
-from xdev.timing import compare, copy_bandwidth, measurement
+from xdev.timing import compare, copy_bandwidth
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Let a measurement take milliseconds; none was made before."""
-    monkeypatch.setattr(measurement, "SIZE", 1 << 22)
-    monkeypatch.setattr(measurement, "_measured", {})
-
-
-@pytest.mark.usefixtures("small")
-def test_it_counts_bytes_read_and_written_once_and_leaves_nothing(device, monkeypatch):
-    seconds, spent = measurement._copy_seconds, []
-    monkeypatch.setattr(
-        measurement, "_copy_seconds", lambda d: spent.append(seconds(d)) or spent[-1]
-    )
+def test_it_counts_bytes_read_and_written_once_and_leaves_nothing(device, small_copies):
+    nbytes, seconds = small_copies.nbytes, small_copies.seconds
     memory.reclaim(device=device)
     held, used = memory.reserved(device), memory.allocated(device)
 
     first = copy_bandwidth(device)
 
     assert memory.allocated(device) == used
-    assert memory.reserved(device) < held + measurement.SIZE
-    assert copy_bandwidth(str(device)) == first == 2 * measurement.SIZE / spent[0]
+    assert memory.reserved(device) < held + nbytes
+    assert copy_bandwidth(str(device)) == first == 2 * nbytes / seconds[0]
     assert 1e6 < first < 1e14
-    assert len(spent) == 1
+    assert len(seconds) == 1
     with pytest.raises(xdev.DeviceUnavailableError):
         copy_bandwidth("cuda:99")
 
 
-@pytest.mark.usefixtures("small")
-def test_every_byte_is_copied(device, monkeypatch):
+def test_every_byte_is_copied(device, monkeypatch, small_copies):
     made = []
     empty = xdev.facade.empty
 
@@ -46,7 +34,7 @@ def test_every_byte_is_copied(device, monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(xdev.facade, "empty", filled)
-    measurement._copy_seconds(device)
+    small_copies.copy(device)
     origin, target = map(xdev.to_numpy, made)
     np.testing.assert_array_equal(target, origin)
     # Pages that nobody wrote would be copied from one page of zeros, in a cache.
@@ -54,8 +42,8 @@ def test_every_byte_is_copied(device, monkeypatch):
         assert len(np.unique(page)) > 200
 
 
-def test_rows_have_their_share_of_it(device, monkeypatch):
-    monkeypatch.setattr(measurement, "_measured", {device: 1e9})
+def test_rows_have_their_share_of_it(device, measured):
+    measured({device: 1e9})
     x = xdev.ones(1000, device=device)
     table = compare(
         {"add": lambda: x + x, "other": lambda: 2 * x},
@@ -69,8 +57,8 @@ def test_rows_have_their_share_of_it(device, monkeypatch):
     assert table["other"].share is None
 
 
-def test_without_memory_for_a_copy_there_is_no_share(device, monkeypatch):
-    monkeypatch.setattr(measurement, "_measured", {})
+def test_without_memory_for_a_copy_there_is_no_share(device, measured):
+    measured({})
     x = xdev.ones(1000, device=device)
     memory.set_limit(memory.reserved(device) + (1 << 22), device)
     try:

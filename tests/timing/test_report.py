@@ -11,21 +11,21 @@ from rich.console import Console
 
 from xdev.errors import ConfigurationError
 from xdev.timing import Comparison, Ratio, Row, Timing, compare
-from xdev.timing.comparison import Footprint
-from xdev.timing.verdict import changes
+
+from .conftest import Footprint
 
 HERE = {"processor": "abacus", "cores": 2, "cuda": None}
 ROUNDS = np.random.default_rng(0).uniform(1.0, 1.01, 11)
 
 
-def timing(seconds):
-    runs = list(seconds * ROUNDS)
+def timing(seconds, rounds=None):
+    runs = list(seconds * ROUNDS[:rounds])
     return Timing(1, len(runs), min(runs), max(runs), runs, 0.5)
 
 
-def row(name, seconds, verdict="same", **more):
+def row(name, seconds, verdict="same", rounds=None, **more):
     ratio = Ratio(seconds, 0.9 * seconds, 1.1 * seconds, verdict)
-    return Row(name, timing(seconds), ratio, Footprint(1 << 20, 3, 1), **more)
+    return Row(name, timing(seconds, rounds), ratio, Footprint(1 << 20, 3, 1), **more)
 
 
 def comparison(*rows):
@@ -131,13 +131,10 @@ def test_what_changed_since_a_saved_record(tmp_path):
 
 def test_a_change_that_too_few_runs_hide_is_named():
     now, then = (
-        [
-            {"name": "short", "samples": list(seconds * ROUNDS[:3])},
-            {"name": "long", "samples": list(seconds * ROUNDS)},
-        ]
+        comparison(row("short", seconds, rounds=3), row("long", seconds))
         for seconds in (2.0, 1.0)
     )
-    found = changes(*({"environment": HERE, "rows": rows} for rows in (now, then)))
+    found = now.since(then.as_dict())
     assert found.regressed == ("long",)
     *_, last = str(found).splitlines()
     assert last == "short: too few runs for a verdict, now or then"

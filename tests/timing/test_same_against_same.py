@@ -5,12 +5,11 @@ scatters as a machine's does.
 """
 
 import os
-from functools import partial
 
 import numpy as np
 import pytest
 
-from xdev.timing import compare, comparison, sampling
+from xdev.timing import compare
 
 RUNS = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 100
 FALSE = RUNS * 2 // 100
@@ -57,28 +56,26 @@ def quiet(machine):
     return machine.rng.lognormal(sigma=0.002) + (machine.rng.random() < 0.01) * 5
 
 
-def verdicts(monkeypatch, scatter, factor):
-    monkeypatch.setattr(comparison, "environment", dict)  # slow, and asked each time
+def verdicts(compare_by, scatter, factor):
     found = []
     for seed in range(RUNS):
         machine = Machine(seed, scatter)
-        begin = partial(sampling.begin, clock=machine.clock)
-        monkeypatch.setattr(comparison, "begin", begin)
+        compare_by(machine.clock)
         programs = {"one": machine.program(), "other": machine.program(factor)}
         found.append(compare(programs, device="cpu")["other"].ratio.verdict)
     return found
 
 
 @pytest.mark.parametrize("scatter", [independent, drifting, disturbed, quiet])
-def test_a_program_is_seldom_said_to_be_faster_than_itself(monkeypatch, scatter):
-    found = verdicts(monkeypatch, scatter, 1.0)
+def test_a_program_is_seldom_said_to_be_faster_than_itself(compare_by, scatter):
+    found = verdicts(compare_by, scatter, 1.0)
     assert sum(v in ("faster", "slower") for v in found) <= FALSE
 
 
 @pytest.mark.parametrize(
     ("scatter", "factor"), [(drifting, 1.2), (disturbed, 1.4), (quiet, 1.2)]
 )
-def test_a_slower_program_is_found_out(monkeypatch, scatter, factor):
-    found = verdicts(monkeypatch, scatter, factor)
+def test_a_slower_program_is_found_out(compare_by, scatter, factor):
+    found = verdicts(compare_by, scatter, factor)
     assert found.count("slower") > 0.8 * RUNS
     assert "faster" not in found

@@ -59,6 +59,12 @@ def far(request, until):
     until(lambda: memory.allocated(device) <= before)
 
 
+@pytest.fixture
+def lifetimes():
+    """Say what is held until copies' events (``_under_way``), and let go of it."""
+    return pinned
+
+
 class Bar:
     """As ``Progress``, without a terminal."""
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.transfer import pinned as lifetimes
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
@@ -106,7 +105,7 @@ def test_downloads_to_pinned_memory_do_not_wait(cuda, busy):
     np.testing.assert_array_equal(back, expected)
 
 
-def test_pinned_memory_comes_back_when_the_device_is_done(cuda):
+def test_pinned_memory_comes_back_when_the_device_is_done(cuda, lifetimes):
     x = values(10 * MIB)
     xdev.synchronize(cuda)
     before = pinned_in_use()
@@ -124,7 +123,7 @@ def test_pinned_memory_comes_back_when_the_device_is_done(cuda):
     assert not lifetimes._under_way
 
 
-def test_foreign_pinned_memory_is_kept_and_let_go(cuda, busy):
+def test_foreign_pinned_memory_is_kept_and_let_go(cuda, busy, lifetimes):
     import cupy
 
     raw = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(16 * MIB), 0)

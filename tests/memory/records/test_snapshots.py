@@ -157,18 +157,6 @@ def test_without_a_record_the_blocks_alone_are_shown():
 
 
 @pytest.mark.usefixtures("record")
-def test_what_is_in_use_is_what_the_ledger_says():
-    kept = [xdev.empty(n * 70_000, device="cpu") for n in range(1, 9)]
-    del kept[::2]
-    found = memory.snapshot("cpu", "host")
-    assert_is_pytorchs(found)
-    total = sum(segment["total_size"] for segment in found["segments"])
-    used = sum(segment["allocated_size"] for segment in found["segments"])
-    assert total == memory.reserved("cpu", "host")
-    assert used == memory.allocated("cpu", "host")
-
-
-@pytest.mark.usefixtures("record")
 def test_a_block_that_waits_for_a_stream_is_pending():
     source = FakeSource(1 << 30)
     pool = Pool(source, name="waiting")

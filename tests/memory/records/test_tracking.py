@@ -10,7 +10,7 @@ from memory_laws import process
 
 import xdev
 from xdev import memory
-from xdev.memory import Pool, tracking as frames
+from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 
@@ -221,20 +221,22 @@ def test_a_refusal_tells_who_holds_the_memory_or_how_to_see_it(limited):
 
 FILE = str(Path(np.__path__[0]) / "deep.py")  # as if it were NumPy's
 SOURCE = """
+import xdev
 def inside(levels):
-    return inside(levels - 1) if levels else stack(1)
+    return inside(levels - 1) if levels else xdev.empty(10, device="cpu")
 """
 
 
 @pytest.mark.parametrize("levels", [0, 3, 7, 8, 30])
 def test_the_maker_is_the_first_line_outside_the_libraries(levels):
-    names = {"stack": frames.stack}
+    names = {}
     exec(compile(SOURCE, FILE, "exec"), names)  # noqa: S102 - lines we know
 
-    found = names["inside"](levels)
-    line = inspect.currentframe().f_lineno - 1
+    with memory.track():
+        kept = names["inside"](levels)
+        line = here() - 1
+        (item,) = memory.outstanding("cpu")
 
-    assert frames.origin(found) == f"{__file__}:{line}"
-    files = [file for file, _, _ in frames.Places().of(found)]
-    assert files[: levels + 1] == [FILE] * (levels + 1)
-    assert len(files) == max(frames.DEPTH, levels + 2)
+    assert item.where == f"{__file__}:{line}"
+    assert sum(frame.startswith(FILE) for frame in item.frames) == levels + 1
+    assert kept.size == 10
