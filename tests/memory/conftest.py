@@ -43,6 +43,41 @@ def numba_cuda():
 
 
 @pytest.fixture
+def manager_on():
+    """Return a function that makes Numba's memory manager on pools, by their kind."""
+    pytest.importorskip("numba_cuda")
+    from xdev.memory.bridges.numba import manager_type
+
+    def make(context, **pools):
+        return manager_type.__wrapped__(lambda _, kind: pools[kind])(context=context)
+
+    return make
+
+
+@pytest.fixture
+def core_resource():
+    """Return the class of cuda.core's memory resources on a pool."""
+    pytest.importorskip("numba_cuda")
+    from xdev.memory.bridges.numba import resource_type
+
+    return resource_type()
+
+
+@pytest.fixture
+def pinned_bridge(pool):
+    """Return the bridge into CuPy whose pinned allocator is in, as with a driver."""
+    cupy = pytest.importorskip("cupy")
+    from xdev.memory.bridges.cupy import CupyBridge, pinned_allocator
+
+    bridge = CupyBridge()
+    bridge._pinned = lambda: pool
+    cupy.cuda.set_pinned_memory_allocator(pinned_allocator(lambda: pool))
+    yield bridge
+    default = cupy.get_default_pinned_memory_pool().malloc
+    cupy.cuda.set_pinned_memory_allocator(default)
+
+
+@pytest.fixture
 def cgroups(tmp_path, monkeypatch):
     """Return a function that makes a system's memberships and limits by file.
 

@@ -229,10 +229,8 @@ class TestOnADevice:
         assert memory.pool("cpu", "pinned").stats().acquired >= before
 
 
-def test_pinned_memory_of_cupy_is_a_block(pool):
-    from xdev.memory.bridges.cupy import pinned_allocator
-
-    pointer = pinned_allocator(lambda: pool)(1000)
+def test_pinned_memory_of_cupy_is_a_block(pool, pinned_bridge):  # noqa: ARG001
+    pointer = cupy.cuda.alloc_pinned_memory(1000)
     assert pool.find(pointer.ptr).address == pointer.ptr
     assert pointer.size() >= 1000
     del pointer
@@ -243,33 +241,23 @@ class TestPinnedUninstall:
     """CuPy does not tell which pinned allocator is set: an allocation has to."""
 
     @pytest.fixture
-    def bridge(self, pool):
-        """A bridge whose pinned allocator is in, as with a driver."""
-        from xdev.memory.bridges.cupy import CupyBridge, pinned_allocator
-
-        bridge = CupyBridge()
-        bridge._pinned = lambda: pool
-        cupy.cuda.set_pinned_memory_allocator(pinned_allocator(lambda: pool))
-        yield bridge
-        default = cupy.get_default_pinned_memory_pool().malloc
-        cupy.cuda.set_pinned_memory_allocator(default)
-
-    @pytest.fixture
     def restored(self, monkeypatch):
         """What the bridge sets."""
         found = []
         monkeypatch.setattr(cupy.cuda, "set_pinned_memory_allocator", found.append)
         return found
 
-    def test_its_own_allocator_is_taken_out(self, bridge, pool, restored):
-        bridge.uninstall()
+    def test_its_own_allocator_is_taken_out(self, pinned_bridge, pool, restored):
+        pinned_bridge.uninstall()
         assert restored == [cupy.get_default_pinned_memory_pool().malloc]
         assert pool.stats().live == 0
-        bridge.uninstall()
+        pinned_bridge.uninstall()
         assert len(restored) == 1
 
     @pytest.mark.parametrize("error", [None, RuntimeError, MemoryError])
-    def test_one_that_the_user_set_since_stays(self, bridge, pool, error, restored):
+    def test_one_that_the_user_set_since_stays(
+        self, pinned_bridge, pool, error, restored
+    ):
         theirs = Pool(FakeSource(1 << 20), name="theirs")
 
         class Memory:
@@ -282,7 +270,7 @@ class TestPinnedUninstall:
 
         before = pool.stats().acquired
         cupy.cuda.pinned_memory.set_pinned_memory_allocator(mine)
-        bridge.uninstall()
+        pinned_bridge.uninstall()
         assert restored == []
         assert pool.stats().acquired == before
 
@@ -290,33 +278,22 @@ class TestPinnedUninstall:
 pytest.importorskip("numba_cuda")
 
 
-class Core:
-    """A stand-in for cuda.core's device."""
-
-    memory_resource = context = None
+class Context(SimpleNamespace):
+    """Numba's, which is referred to weakly."""
 
 
 @pytest.fixture
 def context():
-    class Device:
-        id = 0
-        _dev = Core()
-
-    class Context:
-        device = Device()
-
-    return Context()
+    core = SimpleNamespace(memory_resource=None, context=None)  # cuda.core's device
+    return Context(device=SimpleNamespace(id=0, _dev=core))
 
 
 @pytest.fixture
-def manager(context, pool):
-    from xdev.memory.bridges.numba import manager_type
-
+def manager(context, pool, manager_on):
     pinned = Pool(FakeSource(1 << 30))
-    pools = {"device": pool, "pinned": pinned}
-    found = manager_type.__wrapped__(lambda _, kind: pools[kind])(context=context)
-    found.pinned = pinned
-    return found
+    manager = manager_on(context, device=pool, pinned=pinned)
+    manager.pinned = pinned
+    return manager
 
 
 class TestNumbaManager:
@@ -381,42 +358,31 @@ class TestNumbaManager:
             assert callable(getattr(manager, name))
         assert type(manager)(context=None).interface_version == 1
 
-    def test_host_arguments_come_from_the_pool_too(self, manager, context):
-        from xdev.memory.bridges.numba import resource_type
-
+    def test_host_arguments_come_from_the_pool_too(
+        self, manager, context, core_resource
+    ):
         before = context.device._dev.memory_resource = object()
         manager.initialize()
         manager.initialize()
-        assert isinstance(context.device._dev.memory_resource, resource_type())
+        assert isinstance(context.device._dev.memory_resource, core_resource)
         manager.retire()
         assert context.device._dev.memory_resource is before
 
-    def test_a_context_without_cuda_core_is_left_as_it_is(self, pool):
-        from xdev.memory.bridges.numba import manager_type
-
+    def test_a_context_without_cuda_core_is_left_as_it_is(self, pool, manager_on):
         bare = SimpleNamespace(device=SimpleNamespace(id=0))
-        made = manager_type.__wrapped__(lambda _, kind: pool)(context=bare)  # noqa: ARG005
-        made.initialize()
-        made.retire()
-        assert made.context is bare
+        manager = manager_on(bare, device=pool)
+        manager.initialize()
+        manager.retire()
+        assert manager.context is bare
 
 
-class TestCoreResource:
-    def test_a_block_goes_out_and_comes_back(self, pool):
-        from xdev.memory.bridges.numba import resource_type
-
-        found = resource_type()(pool)
-        assert (found.is_device_accessible, found.is_host_accessible) == (True, False)
-        assert found.device_id == 0
-        found.deallocate(found._loans.take(1000, 0), 1000, stream=0)
+def test_a_buffer_of_cuda_core_waits_for_the_stream_that_dropped_it(
+    pool, core_resource
+):
+    resource = core_resource(pool)
+    assert (resource.is_device_accessible, resource.is_host_accessible) == (True, False)
+    assert resource.device_id == 0
+    for stream in (0, SimpleNamespace(handle=9)):
+        resource.deallocate(resource._loans.take(1000, 0), 1000, stream=stream)
         assert pool.stats().allocated == 0
-
-    def test_a_buffer_dropped_on_another_stream_waits_for_it(self, pool):
-        from xdev.memory.bridges.numba import resource_type
-
-        found = resource_type()(pool)
-        found.deallocate(
-            found._loans.take(1000, 0), 1000, stream=SimpleNamespace(handle=9)
-        )
-        assert pool.stats().allocated == 0
-        assert ("record", 9) in pool.state.source.log
+    assert ("record", 9) in pool.state.source.log
