@@ -13,9 +13,9 @@ from xdev import _config, _optional, atomic
 from xdev.compile.elementwise import Elementwise, Operand, computed, cubin
 from xdev.compile.folds import STATISTICS, Reduce, Scan, Scatter
 from xdev.compile.grid import Argument, Grid, cuda
-from xdev.ufunc.generalized.functions import CoreFunction
-from xdev.ufunc.generalized.layouts import Layout
-from xdev.ufunc.kernels.functions import KernelFunction
+from xdev.ufunc.generalized import CoreFunction
+from xdev.ufunc.kernel_arguments import Layout
+from xdev.ufunc.kernel_functions import KernelFunction
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]

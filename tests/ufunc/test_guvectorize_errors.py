@@ -155,6 +155,17 @@ def test_devices_do_not_mix(device, pair):
         dot(x, y, out=np.ones(2))
 
 
+@pytest.mark.parametrize("method", ["reduce", "accumulate", "reduceat", "outer", "at"])
+def test_methods_of_ufuncs_are_refused_as_numpy_refuses_them(method, device):
+    x = xdev.ones(3, device=device)
+    others = {"reduceat": ([0],), "outer": (x,), "at": ([0], x)}.get(method, ())
+
+    with pytest.raises((RuntimeError, TypeError), match="signature"):
+        getattr(np.matmul, method)(np.ones(3), *others)
+    with pytest.raises(RuntimeError, match=rf"dot.{method} .* \(n\),\(n\)->\(\)"):
+        getattr(dot, method)(x, *others)
+
+
 @xdev.guvectorize("(n)->(n)")
 def halved(x, out):
     for k in range(x.size):

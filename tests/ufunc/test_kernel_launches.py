@@ -14,7 +14,7 @@ from running import dot
 
 import xdev
 from xdev.compile.grid import cpu as host_compiler
-from xdev.ufunc.kernels import cuda as kernels
+from xdev.ufunc import cuda_grids as kernels
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
 

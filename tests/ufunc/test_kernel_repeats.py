@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 import xdev
 from xdev import _config
 from xdev.compile import threads
-from xdev.ufunc.kernels import cpu
+from xdev.ufunc import kernels
 
 KNOWN = 3  # calls: the first is learnt
 fresh = xdev.kernel  # of a function that nobody called before
@@ -307,7 +307,7 @@ def test_threads_call_one_kernel_at_once_while_calls_are_forgotten(at_once):
             if not (out == a * x).all():
                 wrong.append(a)
         out = np.zeros(3)
-        for step in range(70 * thread, 70 * thread + 3 * cpu.MOST):
+        for step in range(70 * thread, 70 * thread + 3 * kernels.MOST):
             few = x[:999:][:: step % 300 + 1][:3]
             learnt(small, 2.0, few, out)
             if out.tolist() != (2 * few).tolist():

@@ -368,7 +368,7 @@ def ask(
 
     Parameters
     ----------
-    ufunc : Ufunc or Generalized
+    ufunc : Ufunc
         What is called, which they are handed.
     name : str
         The method, ``"__call__"`` among them.
@@ -523,6 +523,8 @@ def at(ufunc: Ufunc, a: Any, indices: Any, *values: Any) -> Any:
 
 def check_method(ufunc: Ufunc, method: str, *operands: Any, nin: int = 2) -> None:
     """Refuse a method that a function of so many arguments has not, or its operands."""
+    if ufunc.signature:
+        ufunc.definition.check(method)
     if ufunc.nin != nin:
         takes = "one argument" if nin == 1 else "two arguments"
         raise ValueError(

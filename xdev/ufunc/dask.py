@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.device import Device
-    from xdev.ufunc.generalized import Generalized
     from xdev.ufunc.ufuncs import Ufunc
 
 AXES = ("axes", "axis", "keepdims")  # what says where core dimensions are
@@ -242,7 +241,7 @@ def call(
 
 
 def call_generalized(
-    ufunc: Generalized,
+    ufunc: Ufunc,
     args: Sequence[Any],
     outs: Sequence[Any] | None,
     keywords: dict[str, Any],
@@ -253,7 +252,7 @@ def call_generalized(
     axes = {key: value for key, value in keywords.items() if key in AXES}
     others = {key: value for key, value in keywords.items() if key not in AXES}
     function = functools.partial(ufunc, **others) if others else ufunc
-    made = over_cores(function, ufunc.signature, _arrays(args), **axes)
+    made = over_cores(function, str(ufunc.signature), _arrays(args), **axes)
     return _into(name, outs, made)
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile import elementwise
-    from xdev.ufunc.generalized.layouts import Layout
 
 Dtypes = tuple[np.dtype[Any], ...]
 #: What a call asks for, of the inputs and of the outputs; None is any.
@@ -88,10 +87,11 @@ def _listed(text: str) -> list[str]:
 
 
 def _dtypes(names: Any, signature: object) -> Dtypes:
-    return tuple(_dtype(name.strip(), signature) for name in names)
+    return tuple(dtype_of_name(name.strip(), signature) for name in names)
 
 
-def _dtype(name: str, signature: object) -> np.dtype[Any]:
+def dtype_of_name(name: str, signature: object) -> np.dtype[Any]:
+    """Return the dtype of a name in a signature, as Numba, NumPy and C write it."""
     try:
         return np.dtype(NAMES[name])
     except KeyError as error:
@@ -175,78 +175,6 @@ def chosen(
         f"{name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
         f"it has {listed}. Cast the arguments, or add a signature"
     )
-
-
-# Explicit types of core arrays, as Numba writes them.
-
-#: For each operand the dtype, and the number of axes; None for a number.
-Types = tuple[tuple[np.dtype[Any], int | None], ...]
-CORE = re.compile(r"\s*(\w+)\s*(?:\[([:,\s1]*)\])?\s*")
-CORES = re.compile(r"\s*(?:void\s*)?\((.*)\)\s*|([^()]*,[^()]*)", re.DOTALL)
-
-
-def parse_cores(signature: object, layout: Layout) -> Types:
-    """Turn ``"void(float32[:], float32[:], float32[:])"`` into types.
-
-    Parameters
-    ----------
-    signature : str or Numba signature
-        The types of the inputs, then of the outputs.
-    layout : Layout
-        Their core dimensions.
-
-    Raises
-    ------
-    TypeError
-        It is none, or does not fit the core dimensions.
-
-    Examples
-    --------
-    >>> from xdev.ufunc.generalized.layouts import Layout
-    >>> parse_cores("void(float32[:], int64, float32[:])", Layout.parse("(n),()->(n)"))
-    ((dtype('float32'), 1), (dtype('int64'), None), (dtype('float32'), 1))
-    """
-    found = _operands(signature)
-    operands = layout.operands
-    if len(found) != len(operands):
-        raise TypeError(
-            f"{signature} has {len(found)} types, but {layout.text} has "
-            f"{len(operands)} operands"
-        )
-    for k, ((_, ndim), own) in enumerate(zip(found, operands, strict=True)):
-        output = k >= len(layout.inputs)
-        fits = ndim == len(own) or (not own and (ndim == 1 or not output))
-        if ndim is None and (own or output):
-            fits = False
-        if not fits:
-            raise TypeError(
-                f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
-                f"in {layout.text}, so that its type is an array of "
-                f"{max(len(own), 1)} axes"
-            )
-    return found
-
-
-def _operands(signature: object) -> Types:
-    taken: Any = getattr(signature, "args", signature)
-    if isinstance(taken, tuple):
-        kinds = [(getattr(x, "dtype", x), getattr(x, "ndim", None)) for x in taken]
-        return tuple((_dtype(str(name), signature), ndim) for name, ndim in kinds)
-    whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
-    if whole is None:
-        raise TypeError(
-            f"{signature!r} is not a signature: write it as Numba does, "
-            "'void(float32[:], float32[:], float32[:])'"
-        )
-    types = []
-    for text in re.split(r",(?![^\[]*\])", whole[1] or whole[2]):
-        found = CORE.fullmatch(text)
-        if found is None:
-            raise TypeError(f"{signature}: {text.strip()!r} is not a type")
-        name, axes = found.groups()
-        ndim = None if axes is None else axes.count(",") + 1
-        types.append((_dtype(name, signature), ndim))
-    return tuple(types)
 
 
 @final

@@ -16,7 +16,6 @@ from xdev.errors import users_level
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_methods import CudaMethods
 
 #: What a ufunc computes: a :class:`~xdev.ufunc.scalar.ScalarFunction`, or one of the
@@ -55,7 +54,7 @@ class Ufunc(native.calls.Callable):
     __qualname__: str
     nin: int
     identity: Any
-    signature = None  # as that of every numpy.ufunc without core dimensions
+    signature: str | None = None  # as numpy.ufunc's: the core dimensions, if any
 
     def __init__(
         self,
@@ -156,17 +155,21 @@ class Ufunc(native.calls.Callable):
         return self.__dict__.setdefault("_cpu", self.definition.cpu_loops(self))
 
     @functools.cached_property
-    def _cuda(self) -> CudaLoops:
+    def _cuda(self) -> Any:
         from xdev.ufunc.cuda import CudaLoops
 
-        own = CudaLoops(self.definition, self.launches)
-        made: CudaLoops = self.__dict__.setdefault("_cuda", own)
-        return made
+        loops: Any = CudaLoops(self.definition, self.launches)
+        if self.signature:
+            from xdev.ufunc.cuda_grids import CudaCores
+
+            loops = CudaCores(self.definition)
+        return self.__dict__.setdefault("_cuda", loops)
 
     @functools.cached_property
     def _cuda_methods(self) -> CudaMethods:
         from xdev.ufunc.cuda_methods import CudaMethods
 
+        self._general.check_method(self, "reduce", nin=self.nin)
         return CudaMethods(self._cuda, self._identity)
 
     # What numpy.ufunc tells of itself.
@@ -204,6 +207,8 @@ class Ufunc(native.calls.Callable):
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
+        if self.signature:
+            return f"<xdev gufunc {self.__name__!r} {self.signature}>"
         return f"<xdev ufunc {self.__name__!r}>"
 
     def __reduce__(self) -> Any:
@@ -225,7 +230,7 @@ def call(
 
     Parameters
     ----------
-    ufunc : Ufunc or Generalized
+    ufunc : Ufunc
         The function.
     args, keywords
         As the caller gave them.

@@ -25,7 +25,7 @@ from xdev.ufunc.inputs import (
     refuse_lost,
     refuse_raising,
 )
-from xdev.ufunc.kernels.arguments import types
+from xdev.ufunc.kernel_arguments import types
 from xdev.ufunc.kinds import Rules
 from xdev.ufunc.rewriting import Checks, Ranges
 from xdev.ufunc.scalar import within

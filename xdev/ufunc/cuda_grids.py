@@ -1,184 +1,244 @@
-"""A function of core arrays: a NumPy ufunc for each typing, or one thread an index."""
+"""Functions over a grid on CUDA arrays: one launch on CuPy's current stream.
+
+Kernels have a thread for each point, functions of core arrays one for each loop index.
+"""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
+from functools import partial
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional, memory
-from xdev.compile import launch, loops, threads
-from xdev.compile.grid import Argument, Grid, cpu
-from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
-from xdev.ufunc.complaints import explain
+from xdev import _optional, native
+from xdev._plain_calls import BYTES, LIMIT
+from xdev.compile import launch
+from xdev.compile.grid import (
+    HEADER,
+    LENGTH,
+    WORD,
+    Argument,
+    Grid,
+    cuda as compiler,
+    packer,
+)
+from xdev.compile.launch import Launch, Value
+from xdev.ufunc import (
+    cuda,
+    cuda_layout,
+    cuda_streams,
+    foreign,
+    kernel_arguments as arguments,
+)
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.cuda_plan import Result
-from xdev.ufunc.generalized.layouts import Axes
+from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import strong
-from xdev.ufunc.kernels import Extents
-from xdev.ufunc.kernels.arguments import sizes
-from xdev.ufunc.kernels.cuda import launch_of, loaded
-from xdev.ufunc.layout import POOLED
+from xdev.ufunc.kernel_arguments import Extents, sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.ufunc.cuda_layout import Shape
-    from xdev.ufunc.generalized.functions import CoreFunction, Specialisation
+    from xdev.ufunc.generalized import CoreFunction, CoreSpecialisation
+    from xdev.ufunc.kernel_arguments import Layout
+    from xdev.ufunc.kernel_functions import KernelFunction
     from xdev.ufunc.signatures import Signature
 
-# A function of core arrays on NumPy arrays: a real generalized ufunc for each typing.
-#
-# Broadcasting, ``out=``, casting, ``axes=``, ``keepdims=`` and overlap are NumPy's
-# own.
 
-
-@final
-class CpuCores:
-    """The NumPy ufuncs of one function of core arrays.
+def run(
+    function: KernelFunction, extents: Extents, args: Sequence[Any]
+) -> native.calls.LaunchPlan | None:
+    """Run for every point.
 
     Parameters
     ----------
-    function : CoreFunction
-        The function.
-    parallel : bool
-        Whether threads share the first loop dimension.
+    function : KernelFunction
+        The kernel's.
+    extents : Extents
+        The points.
+    args : sequence
+        CUDA arrays of one device, of any library, and numbers.
+
+    Returns
+    -------
+    LaunchPlan or None
+        What another such call would launch. None where nothing ran, accesses are
+        checked, or arrays are of other libraries.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        The arguments are wrong, or the function cannot be compiled for them.
+    DeviceMismatchError
+        Arrays of two devices. Whatever is raised, nothing was written.
+    IndexError
+        An access was out of bounds; only under ``XDEV_DEBUG=1``, where a call waits
+        until its work is done.
+    """
+    indices, name = extents.dimensions, function.name
+    names = function.split(indices, len(args))
+    operands = [read(x, name, label) for x, label in zip(args, names, strict=True)]
+    arrays = [x for x in operands if isinstance(x, Array)]
+    with cuda.on_device(arrays, name) as place:
+        fits = sizes(extents, arrays)
+        key = "cuda", place, *fits, *map(arguments.key, operands)
+        plan = function.plan(key, indices, operands, partial(loaded, fits=fits))
+        dtypes = [kind.dtype for kind in plan.kinds]
+        values = handed(operands, dtypes, name, names)
+        arguments.begin_writes(args, operands, names, name, plan.writes)
+        if not extents.size:
+            return None
+        report = _optional.cupy().zeros(LENGTH, "q") if plan.checked else None
+        address = 0 if report is None else report.data.ptr
+        found = launch_of(plan.machine, plan.kinds, extents, operands, address)
+        with cuda_streams.ordered(arrays):
+            found(values)
+        if report is not None:
+            function.refuse_reported(report.tolist(), indices)
+            return None
+        array = _optional.cupy().ndarray
+        if not all(type(x) is array or isinstance(x, NUMBERS) for x in args):
+            return None
+        encoders = tuple(
+            Number.encoder(dtype) if value.kind == BYTES else None
+            for value, dtype in zip(found.values, dtypes, strict=True)
+        )
+        return native.calls.LaunchPlan(found, encoders=encoders)
+
+
+def loaded(grid: Grid, *, fits: tuple[bool, bool]) -> Any:
+    """Return a function's kernel on the current device.
+
+    Parameters
+    ----------
+    grid : Grid
+        The function and its types.
+    fits : (bool, bool)
+        As :func:`sizes` returns it.
+
+    Raises
+    ------
+    TypeError
+        It cannot be compiled, or CUDA hands over no memory of that size.
+    """
+    cuda.require()
+    if grid.words * WORD > LIMIT:
+        raise TypeError(
+            f"{grid.function.__name__} has too many arguments for CUDA: their "
+            f"addresses, shapes and strides take {grid.words * WORD} bytes of at "
+            f"most {LIMIT}"
+        )
+    here = launch.capability(_optional.cupy().cuda.runtime.getDevice())
+    narrow, small = fits
+    return launch.Kernel(*compiler.cubin(grid, here, narrow=narrow, small=small))
+
+
+def launch_of(
+    kernel: Any,
+    kinds: tuple[Argument, ...],
+    extents: Extents,
+    operands: Sequence[Array | Number],
+    report: int = 0,
+) -> Launch:
+    """Return the launch over a grid: all of it but addresses and numbers."""
+    values = tuple(
+        Value() if isinstance(x, Array) else Value.number(x.value, kind.dtype)
+        for x, kind in zip(operands, kinds, strict=True)
+    )
+    slots = (0 if isinstance(x, Array) else b"" for x in operands)
+    arrays = (x for x in operands if isinstance(x, Array))
+    layouts = [number for x in arrays for number in (*x.shape, *x.strides)]
+    memory = packer(kinds)(*extents.shape, report, *slots, *layouts)
+    return Launch(kernel, *extents.launch, memory, values, first=HEADER * WORD)
+
+
+# ``axes=``, ``axis=`` and ``keepdims=`` of a generalized ufunc, as NumPy has them.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Where the core dimensions of each operand are; they count from the end.
+
+    Parameters
+    ----------
+    operands : tuple of tuple of int
+        For each operand the axes of its core dimensions.
+    kept : bool
+        Whether an output without core dimensions keeps the input's, with length 1.
     """
 
-    def __init__(self, function: CoreFunction, *, parallel: bool) -> None:
-        self._function, self._parallel = function, parallel
-        self._ufuncs: dict[Specialisation, np.ufunc] = {}
+    operands: tuple[Shape, ...]
+    kept: bool = False
 
-    def ufunc(self, made: Specialisation) -> np.ufunc:
-        """Return the NumPy ufunc whose one loop is this typing."""
-        ufunc = self._ufuncs.get(made)
-        if ufunc is None:
-            function = self._function
-            loop = cpu.inner_loop(
-                made.function,
-                made.arguments,
-                function.layout.places,
-                fastmath=function.fastmath,
-            )
-            ufunc = loops.register(
-                loop,
-                made.inputs,
-                made.outputs,
-                name=f"xdev:{function.name}",
-                doc=function.function.__doc__ or "",
-                identity=None,
-                signature=function.layout.text,
-            )
-            ufunc = self._ufuncs.setdefault(made, ufunc)
-        return ufunc
-
-    def __call__(
-        self,
-        args: Sequence[Any],
-        outs: tuple[Any, ...] | None = None,
-        *,
-        signature: Signature | None = None,
-        **keywords: Any,
-    ) -> Any:
-        """Compute the function of NumPy arrays and numbers.
-
-        Parameters
-        ----------
-        args : sequence
-            One operand an input.
-        outs : tuple of arrays and None, optional
-            Where the results go; returned themselves.
-        signature : (inputs, outputs), optional
-            The results' dtype where no array is given for them; with signatures that of
-            all that they give.
-        **keywords
-            ``axes``, ``axis``, ``keepdims``, ``casting``, ``order`` and ``subok``, as
-            in NumPy.
+    @classmethod
+    def read(
+        cls,
+        layout: Layout,
+        name: str,
+        axes: Any = None,
+        axis: Any = None,
+        keepdims: bool = False,
+    ) -> Axes:
+        """Return what a call's keywords say.
 
         Raises
         ------
-        TypeError, ValueError
-            As NumPy raises them, with the way out. Nothing was written.
+        TypeError
+            They do not fit the core dimensions, or each other.
         """
-        function = self._function
-        dtype = None if signature is None else signature[1][0]
-        inputs = function.resolve(args)
-        given = outs or (None,) * len(function.layout.outputs)
-        dtypes = [getattr(out, "dtype", None) for out in given]
-        casting = keywords.get("casting", "same_kind")
-        made = function.specialise(inputs, dtypes, dtype, casting)
-        ufunc = self.ufunc(made)
-        if dtype is not None and function.signatures:  # else NumPy casts safely alone
-            keywords["signature"] = (*made.inputs, *made.outputs)
-        numbers = strong(args, inputs, function.name, function.labels)
-        operands = [_apart(np.asanyarray(x), given) for x in numbers]
-        loop: Shape = ()
-        if not {"axes", "axis", "keepdims"} & keywords.keys():
-            loop, given = self._pooled(operands, given, made)
-        try:
-            there = all(out is not None for out in given)
-            if self._parallel and there and loop and not keywords:
-                return self._shared(ufunc, operands, given, loop)
-            return ufunc(*operands, out=given, **keywords)
-        except (TypeError, ValueError) as error:
-            explain(error, outs)
-            raise
+        counts = [len(own) for own in layout.operands]
+        nin = len(layout.inputs)
+        if keepdims and (any(counts[nin:]) or len(set(counts[:nin])) > 1):
+            raise TypeError(
+                f"{name}: keepdims needs inputs of as many core dimensions each, and "
+                f"outputs without any, not {layout.text}"
+            )
+        if axis is not None:
+            if axes is not None or set(counts) - {0, 1}:
+                message = f"{name}: axis needs one core dimension, and no axes beside"
+                raise TypeError(message)
+            given = [(axis,) * count for count in counts]
+        elif axes is None:
+            given = [tuple(range(-count, 0)) for count in counts]
+        else:
+            given = _listed(axes, counts, nin, name)
+        if keepdims:
+            given[nin:] = given[:1] * (len(counts) - nin)
+        return cls(tuple(tuple(map(index, one)) for one in given), bool(keepdims))
 
-    def _pooled(
-        self, operands: list[Any], given: tuple[Any, ...], made: Specialisation
-    ) -> tuple[Shape, tuple[Any, ...]]:
-        """Return the loop's shape and the outputs, large new ones from xdev's pool."""
-        layout, name = self._function.layout, self._function.name
-        shapes = [None if out is None else np.shape(out) for out in given]
-        loop, results = layout.shapes([x.shape for x in operands], shapes, name)
-        if any(type(x) is not np.ndarray for x in operands):
-            return loop, given  # a subclass decides on its results
-        return loop, tuple(
-            memory.host_array(shape, dtype)
-            if out is None and prod(shape) * dtype.itemsize >= POOLED
-            else out
-            for out, shape, dtype in zip(given, results, made.outputs, strict=True)
-        )
+    def order(self, k: int, ndim: int, name: str) -> Shape:
+        """Return the axes of an operand, those of its core dimensions last.
 
-    def _shared(
-        self,
-        ufunc: np.ufunc,
-        operands: list[Any],
-        given: tuple[Any, ...],
-        loop: Shape,
-    ) -> Any:
-        """Compute in threads, by slices of the first loop dimension."""
-        layout = self._function.layout
-        whole = [
-            np.broadcast_to(x, loop + x.shape[x.ndim - len(own) :])
-            for x, own in zip(operands, layout.inputs, strict=True)
-        ]
-        writes = [
-            out[(None,) * (len(loop) + len(own) - out.ndim)]
-            for out, own in zip(given, layout.outputs, strict=True)
-        ]
-
-        def piece(start: int, stop: int) -> None:
-            part = tuple(out[start:stop] for out in writes)
-            ufunc(*(x[start:stop] for x in whole), out=part)
-
-        threads.run(piece, loop[0])
-        return given if len(given) > 1 else given[0]
+        Raises
+        ------
+        ValueError
+            It has not so many, or one is named twice.
+        """
+        own = tuple(axis + ndim * (axis < 0) for axis in self.operands[k])
+        if any(not 0 <= axis < ndim for axis in own) or len(set(own)) < len(own):
+            raise ValueError(
+                f"{name}: operand {k} of {ndim} axes has no axes {self.operands[k]}"
+            )
+        return (*(axis for axis in range(ndim) if axis not in own), *own)
 
 
-def _apart(x: Any, outs: tuple[Any, ...]) -> Any:
-    """Return an operand, copied where an output overlaps it.
-
-    NumPy does so, too, but not for an output that is the very same view: it takes the
-    loop for one that reads an element before it writes it.
-    """
-    work: Any = 1  # what NumPy spends, too; the stubs know only 0 and -1
-    for out in outs:
-        if isinstance(out, np.ndarray) and np.may_share_memory(out, x, max_work=work):
-            return x.copy(order="K")
-    return x
+def _listed(axes: Any, counts: Sequence[int], nin: int, name: str) -> list[Any]:
+    """Return one tuple an operand."""
+    if not isinstance(axes, list):
+        raise TypeError(f"{name}: axes is a list with a tuple of axes for each operand")
+    given = [axis if isinstance(axis, tuple) else (axis,) for axis in axes]
+    if len(given) == nin and not any(counts[nin:]):
+        given += [()] * (len(counts) - nin)
+    if [len(one) for one in given] != list(counts):
+        message = f"{name}: axes has {axes}, but core dimensions are {tuple(counts)}"
+        raise TypeError(message)
+    return given
 
 
 # A function of core arrays on CUDA arrays: one thread for each loop index.
@@ -259,7 +319,7 @@ class CudaCores:
         self,
         inputs: Sequence[Array | Number],
         outputs: Sequence[Array | None],
-        made: Specialisation,
+        made: CoreSpecialisation,
         casting: str,
     ) -> None:
         """Refuse inputs that may not be cast, and outputs that would have to be."""
@@ -281,7 +341,7 @@ class CudaCores:
 
     def _run(
         self,
-        made: Specialisation,
+        made: CoreSpecialisation,
         axes: Axes,
         inputs: Sequence[Array | Number],
         outputs: Sequence[Array | None],
@@ -341,7 +401,7 @@ class CudaCores:
 
     def _launch(
         self,
-        made: Specialisation,
+        made: CoreSpecialisation,
         loop: Shape,
         reads: Sequence[Array | Number],
         writes: Sequence[Array],

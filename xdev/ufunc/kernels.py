@@ -3,149 +3,29 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from math import prod
-from operator import getitem, index
+from array import array
+from operator import attrgetter, getitem
 from typing import TYPE_CHECKING, Any, final, overload
+
+from numpy import ndarray
 
 from xdev import native
 from xdev._freed import refuse
-from xdev.compile.grid import DIMENSIONS
-from xdev.ufunc import calls, sources
-from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.kernels import arguments, cpu, cuda
-from xdev.ufunc.kernels.functions import KernelFunction
+from xdev.compile import threads
+from xdev.compile.grid import LENGTH, WORD, cpu as compiler
+from xdev.ufunc import calls, cuda_grids, kernel_arguments as arguments, sources
+from xdev.ufunc.cuda_operands import Array, Number
+from xdev.ufunc.foreign import NUMBERS, is_cuda
+from xdev.ufunc.inputs import too_large
+from xdev.ufunc.kernel_arguments import Extents
+from xdev.ufunc.kernel_functions import KernelFunction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-# What stands in a kernel's brackets: extents, and the shape of a block on CUDA.
+    from xdev.ufunc.kernel_functions import Call
 
-Shape = tuple[int, int, int]
-BLOCKS = {1: (256,), 2: (8, 32), 3: (2, 4, 32)}  # where none is given
-THREADS = 1024  # CUDA's limit for a block,
-DEEP = 64  # for its first of three axes,
-WIDEST = 2**31 - 1  # for blocks along the last axis,
-MANY = 65535  # and along the others
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Extents:
-    """The points that a kernel runs for, and how they are dealt out on CUDA.
-
-    Parameters
-    ----------
-    dimensions : int
-        How many indices there are.
-    shape : (int, int, int)
-        How many points there are along each; 1 in front where there are fewer.
-    block : (int, int, int)
-        The threads of a block, likewise.
-    """
-
-    dimensions: int
-    shape: Shape
-    block: Shape
-
-    @property
-    def size(self) -> int:
-        """The number of points."""
-        return prod(self.shape)
-
-    @property
-    def whole(self) -> bool:
-        """Whether a launch has a thread for each point."""
-        pairs = zip(self.shape[:-1], self.block[:-1], strict=True)
-        return all(-(-n // m) <= MANY for n, m in pairs)
-
-    @property
-    def launch(self) -> tuple[Shape, Shape]:
-        """The blocks, and the threads of each, along x, y and z."""
-        *others, last = (
-            -(-n // m) for n, m in zip(self.shape, self.block, strict=True)
-        )
-        blocks = *(min(count, MANY) for count in others), last
-        z, y, x = blocks
-        deep, high, wide = self.block
-        return (x, y, z), (wide, high, deep)
-
-    @classmethod
-    def read(cls, key: Any, name: str) -> Extents:
-        """Return what ``kernel[key]`` means.
-
-        Raises
-        ------
-        TypeError
-            It holds something that is no integer.
-        ValueError
-            There are more than three extents, a negative one, or too many points; or
-            the block is none that CUDA has.
-        """
-        given, block, what = key, None, f"{name}[{_text(key)}]"
-        if isinstance(key, tuple) and key and isinstance(key[0], tuple):
-            if len(key) != 2:  # noqa: PLR2004 - extents and block
-                message = f"{name}[…] takes extents and a block: {name}[(n,), 256]"
-                raise ValueError(message)
-            given, block = key
-        extents = _integers(given, name, "extents")
-        count = len(extents)
-        if not 1 <= count <= DIMENSIONS or min(extents) < 0:
-            raise ValueError(
-                f"{what}: a kernel has one to three extents of at least 0; a block "
-                f"goes beside a tuple of them, {name}[(n,), 256]"
-            )
-        threads = BLOCKS[count]
-        if block is not None:
-            threads = _integers(block, name, "a block")
-        flaw = _flaw(extents, threads)
-        if flaw:
-            raise ValueError(what + flaw)
-        return cls(count, _filled(extents), _filled(threads))
-
-
-def _flaw(extents: tuple[int, ...], threads: tuple[int, ...]) -> str:
-    """Return what is wrong with extents and a block, "" for nothing."""
-    count, flaw = len(extents), ""
-    if prod(extents) >= 2**63:
-        flaw = " has too many points: at most 2**63 - 1"
-    elif len(threads) != count or min(threads) < 1:
-        flaw = (
-            f": a block has as many axes as there are extents ({count}), each of at "
-            "least one thread"
-        )
-    elif prod(threads) > THREADS or (count == DIMENSIONS and threads[0] > DEEP):
-        flaw = (
-            f": a block has at most {THREADS} threads, {DEEP} along the first of three "
-            "axes"
-        )
-    elif -(-extents[-1] // threads[-1]) > WIDEST:
-        flaw = (
-            f" has more than {WIDEST:,} blocks along its last axis: pass a wider "
-            "block, or more extents"
-        )
-    return flaw
-
-
-def _integers(given: Any, name: str, what: str) -> tuple[int, ...]:
-    each = given if isinstance(given, tuple) else (given,)
-    try:
-        return tuple(map(index, each))
-    except TypeError:
-        message = f"{name}[…]: {what} must be integers, not {_text(given)}"
-        raise TypeError(message) from None
-
-
-def _filled(values: tuple[int, ...]) -> Shape:
-    first, second, third = (1,) * (DIMENSIONS - len(values)) + values
-    return first, second, third
-
-
-def _text(key: Any) -> str:
-    return ", ".join(map(repr, key)) if isinstance(key, tuple) else repr(key)
-
-
-MOST = 256  # extents that are known at a time
+MOST = 256  # extents, and calls on the CPU, that one kernel keeps at a time
 
 
 @overload
@@ -281,12 +161,12 @@ class Kernel:
                 f"{', '.join(named)} by keyword: {self._name}[…]({names})"
             )
         if any(map(is_cuda, args)):
-            launched = cuda.run(self._typed, extents, args)
+            launched = cuda_grids.run(self._typed, extents, args)
             if launched is not None:
                 bound.launches.learn(args, launched)
         elif any(map(calls.is_fake, args)):
             calls.on_fake(  # it is for tests
-                lambda args, _: cpu.run(self._typed, extents, args, checked=True),
+                lambda args, _: run(self._typed, extents, args, checked=True),
                 self._name,
                 args,
                 None,
@@ -295,7 +175,7 @@ class Kernel:
             )
         else:
             refuse(self._name, *args)
-            cpu.run(self._typed, extents, args)
+            run(self._typed, extents, args)
 
 
 @final
@@ -324,7 +204,7 @@ class Bound:
         if not named:
             if self.launches(*args) is not NotImplemented:
                 return
-            if cpu.again(self._typed, self.extents, args):
+            if again(self._typed, self.extents, args):
                 return
         self._kernel._run(self, args, named)  # noqa: SLF001 - its own
 
@@ -341,3 +221,112 @@ def _rebuild(function: Callable[..., Any], excerpt: Any, fastmath: bool) -> Kern
     if isinstance(found, Kernel):
         return found
     return Kernel(KernelFunction(function, fastmath=fastmath))
+
+
+# On the CPU: a compiled loop over points, shared by threads.
+
+
+def again(function: KernelFunction, extents: Extents, args: Sequence[Any]) -> bool:
+    """Run for every point, if there was such a call before; say whether it was done.
+
+    Parameters are those of :func:`run`, of any library.
+    """
+    key, values = _read(args)
+    call = function.calls.get((extents.dimensions, *key))
+    return call is not None and _compute(function, extents, call, values)
+
+
+def run(
+    function: KernelFunction,
+    extents: Extents,
+    args: Sequence[Any],
+    *,
+    checked: bool = False,
+) -> None:
+    """Run for every point.
+
+    Parameters
+    ----------
+    function : KernelFunction
+        The kernel's.
+    extents : Extents
+        The points.
+    args : sequence
+        NumPy arrays and numbers.
+    checked : bool
+        Whether accesses out of bounds are reported, whatever ``XDEV_DEBUG`` is.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        The arguments are wrong, or the function cannot be compiled for them: nothing
+        was written.
+    IndexError
+        An access was out of bounds; where that is checked.
+    """
+    indices = extents.dimensions
+    names = function.split(indices, len(args))
+    operands = [arguments.host(x, function.name) for x in args]
+    key = checked, *map(arguments.key, operands)
+    plan = function.plan(key, indices, operands, compiler.loop, checked=checked)
+    dtypes = [kind.dtype for kind in plan.kinds]
+    owners = [x.owner for x in operands]
+    arrays = [x for x in operands if isinstance(x, Array)]
+    numbers = [
+        (i, dtypes[i].type) for i, x in enumerate(operands) if isinstance(x, Number)
+    ]
+    call = plan, numbers, [n for x in arrays for n in (*x.shape, *x.strides)]
+    arguments.begin_writes(args, operands, names, function.name, plan.writes)
+    values = [x.address if isinstance(x, Array) else x.value for x in operands]
+    if not _compute(function, extents, call, values):
+        raise too_large(owners, dtypes, function.name, names)
+    if not checked and all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
+        if len(function.calls) >= MOST:
+            function.calls.clear()
+        known, _ = _read(args)
+        function.calls[indices, *known] = call
+
+
+def _compute(
+    function: KernelFunction, extents: Extents, call: Call, values: list[Any]
+) -> bool:
+    """Run a plan of addresses and numbers; say whether these fit."""
+    plan, numbers, layouts = call
+    try:
+        for i, kind in numbers:
+            values[i] = kind(values[i]).tobytes()
+    except OverflowError:
+        return False
+    report = array("q", bytes(WORD * LENGTH))
+    address, _ = report.buffer_info()
+    memory = plan.pack(*extents.shape, address, *values, *layouts)
+    code = plan.machine.address
+    plan.each = threads.compute(plan.machine, code, memory, extents.size, plan.each)
+    if report[0]:
+        function.refuse_reported(report, extents.dimensions)
+    return True
+
+
+@functools.cache
+def _address() -> Callable[[Any], int]:
+    """Return what tells where an array begins; the array's own attributes take 1 µs."""
+    compiled = native.module("threads")
+    return attrgetter("ctypes.data") if compiled is None else compiled.address
+
+
+def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return all that a loop depends on, and the addresses and numbers.
+
+    A freed array has a dtype of its own, which no call before had.
+    """
+    key: list[Any] = []
+    values: list[Any] = []
+    address = _address()
+    for x in args:
+        if type(x) is ndarray:
+            key += x.dtype, x.shape, x.strides, x.flags.num
+            values.append(address(x))
+        else:
+            key.append(type(x))
+            values.append(x)
+    return tuple(key), values
