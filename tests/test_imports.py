@@ -201,6 +201,8 @@ def test_the_extensions_are_modules_to_import(run):
     ],
 )
 def test_tab_offers_public_names_alone_and_each_is_there(name):
+    if name == "distributed":
+        pytest.importorskip("distributed")
     module = importlib.import_module(f"xdev.{name}".rstrip("."))
 
     names = dir(module)
@@ -212,13 +214,13 @@ def test_tab_offers_public_names_alone_and_each_is_there(name):
 
 @pytest.mark.parametrize("name", ["vectorize", "guvectorize", "kernel", "graph", "add"])
 def test_help_in_a_fresh_process_shows_the_signature(name, run):
-    shown = run(f"import xdev; help(xdev.{name})")
+    shown = "".join(run(f"import xdev; help(xdev.{name})").split())
     first = {
         "vectorize": "vectorize(function",
         "guvectorize": "guvectorize(signatures",
         "kernel": "kernel(function",
         "graph": "graph(f",
-        "add": "(x1, x2, /, out=None, *, where=True",
+        "add": "add(x1,x2,/,out=None,*,where=True",
     }[name]
     assert first in shown
-    assert "Parameters\n" in shown.replace("    ", "")
+    assert "Parameters-----" in shown
