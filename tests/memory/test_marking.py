@@ -12,7 +12,7 @@ import xdev
 from xdev import memory
 from xdev.device import Device
 from xdev.facade import backends, cuda as facade
-from xdev.memory import Pool, owners, registry
+from xdev.memory import Pool, arrays as memory_arrays, registry
 from xdev.memory.state import DeferredFrees, PoolState
 from xdev.testing import SimulatedDevice, SimulatedSource
 
@@ -34,7 +34,7 @@ class Bench:
         self.allocate = device_allocator(self.pool.take, current)
         live = self.source.streams
         monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda *_: current())
-        monkeypatch.setattr(owners, "live_streams", live)
+        monkeypatch.setattr(memory_arrays, "live_streams", live)
         monkeypatch.setattr(facade, "live_streams", live)
         held = {(Device("fake"), "device"): self.pool}
         monkeypatch.setattr(registry, "_pools", held)
@@ -114,11 +114,11 @@ def test_so_does_a_call_that_allocates_nothing(bench):
 
 def test_arrays_in_lists_and_of_other_libraries_are_kept_too(bench):
     def nested(x):
-        owners.mark_uses(([x],))
+        memory_arrays.mark_uses(([x],))
         bench.use(x)
 
     def foreign(x):
-        owners.mark_uses((Foreign(x),))
+        memory_arrays.mark_uses((Foreign(x),))
         bench.use(x)
 
     used_and_dropped(bench, nested)
@@ -143,7 +143,7 @@ def test_memory_of_others_is_not_marked(bench):
     raw = cupy.cuda.UnownedMemory(1 << 20, 4096, owner=None, device_id=0)
     x = cupy.ndarray(SHAPE, "f4", memptr=cupy.cuda.MemoryPointer(raw, 0))
     with bench.device.stream():
-        owners.mark_uses((x, None, 3.0, "text"))
+        memory_arrays.mark_uses((x, None, 3.0, "text"))
     assert bench.pool.stats().events == 0
 
 

@@ -15,7 +15,7 @@ from stand_ins import Exporter
 
 import xdev
 from xdev import _optional, native
-from xdev.memory import owners
+from xdev.memory import arrays as memory_arrays
 from xdev.memory.arrays import array_maker
 from xdev.memory.streams import LiveStreams
 from xdev.ufunc import cuda, foreign
@@ -325,17 +325,17 @@ def test_a_stream_with_the_handle_of_one_that_ended_is_seen(gpu, monkeypatch):
 
     @contextmanager
     def ordered(arrays):
-        owners.mark_uses([x.held for x in arrays])
+        memory_arrays.mark_uses([x.held for x in arrays])
         yield
 
     live, current = LiveStreams(), []
     live.several = True
-    monkeypatch.setattr(owners, "live_streams", live)
+    monkeypatch.setattr(memory_arrays, "live_streams", live)
     monkeypatch.setattr(cuda.cuda_streams, "ordered", ordered)
     monkeypatch.setattr(
         _optional.cupy().cuda, "get_current_stream", lambda: current[-1]
     )
-    used, add = every_block(gpu, owners.mark_uses), gpu.ufunc("add")
+    used, add = every_block(gpu, memory_arrays.mark_uses), gpu.ufunc("add")
     gpu.use_stream(Stream.ptr)
     native.calls.use_several_streams()
     try:
@@ -354,14 +354,14 @@ def test_a_stream_with_the_handle_of_one_that_ended_is_seen(gpu, monkeypatch):
 
 
 def test_a_list_in_itself_is_no_endless_sequence_of_arrays(gpu, monkeypatch):
-    monkeypatch.setattr(owners, "live_streams", live := LiveStreams())
+    monkeypatch.setattr(memory_arrays, "live_streams", live := LiveStreams())
     live.several = True
     stream = SimpleNamespace(ptr=7)
     used, endless = every_block(gpu, print), []
     endless.append(endless)
     try:
         with pytest.raises(RecursionError):
-            owners.mark_uses(endless, stream=stream)
+            memory_arrays.mark_uses(endless, stream=stream)
         assert not native.calls.are_of_current_stream(endless)
     finally:
         gpu.connect(array_maker())

@@ -30,8 +30,7 @@ from xdev.device.cuda import (
     current_device_function,
     current_stream_function,
 )
-from xdev.memory.arrays import array_maker
-from xdev.memory.owners import mark_uses
+from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:

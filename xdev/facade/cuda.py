@@ -39,8 +39,7 @@ from xdev.facade.cpu import (
 from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, quick
 from xdev.facade.cuda_order import ORDERS
 from xdev.facade.cuda_reductions import REDUCTIONS, STATISTICS, reduction, statistic
-from xdev.memory.arrays import array_maker
-from xdev.memory.owners import mark_uses
+from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams

@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xdev.memory import bridges
     from xdev.memory.accounting import PoolStats
-    from xdev.memory.arrays import free, host_array, pinned_array
+    from xdev.memory.arrays import (
+        free,
+        host_array,
+        is_pinned_address,
+        pinned_array,
+        record_stream,
+    )
     from xdev.memory.debugging import check
     from xdev.memory.history import record_history, snapshot, snapshot_csv
-    from xdev.memory.owners import is_pinned_address, record_stream
     from xdev.memory.pools import Block, Pool
     from xdev.memory.registry import (
         allocated,
@@ -56,10 +61,12 @@ __dir__ = __all__.copy  # what Tab shows
 # Where the names are: a program loads what it uses. All others are in `registry`.
 _ROOMS = {
     "accounting": ("PoolStats",),
-    "arrays": ("free", "host_array", "pinned_array"),
+    "arrays": (
+        *("free", "host_array", "pinned_array"),
+        *("is_pinned_address", "record_stream"),
+    ),
     "debugging": ("check",),
     "history": ("record_history", "snapshot", "snapshot_csv"),
-    "owners": ("is_pinned_address", "record_stream"),
     "pools": ("Block", "Pool"),
     "tracking": (
         *("Outstanding", "OutstandingLine"),

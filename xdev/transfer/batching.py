@@ -24,7 +24,7 @@ from xdev.device import Stream, current_stream, registry
 from xdev.device.choice import shown, target_of
 from xdev.errors import ConfigurationError, XdevError
 from xdev.memory import registry as pools
-from xdev.memory.owners import mark_uses
+from xdev.memory.arrays import mark_uses
 from xdev.memory.reclamation import TRIMMED
 from xdev.memory.streams import live_streams
 from xdev.transfer.adaptation import arrays_in, move

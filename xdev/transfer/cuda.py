@@ -14,8 +14,7 @@ from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
 from xdev.device.copies import guards
 from xdev.errors import CaptureError
-from xdev.memory.arrays import array_maker, host_array, pinned_array
-from xdev.memory.owners import PINNED, mark_uses
+from xdev.memory.arrays import PINNED, array_maker, host_array, mark_uses, pinned_array
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.transfer.copies import short_ways

@@ -16,8 +16,13 @@ import numpy as np
 
 from xdev._freed import refuse
 from xdev.device import Device
-from xdev.memory.arrays import host_array, pinned_array
-from xdev.memory.owners import HostLease, find, is_pinned_address
+from xdev.memory.arrays import (
+    HostLease,
+    find,
+    host_array,
+    is_pinned_address,
+    pinned_array,
+)
 from xdev.memory.sources.cuda import PinnedSource, on_device
 from xdev.memory.streams import live_streams
 from xdev.transfer.exporters import numpys, refuse_mask
@@ -140,7 +145,7 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
         That device.
     *arrays : numpy.ndarray or cupy.ndarray
         Page-locked host memory; or memory of a device, which is of no pool or marked as
-        used on the stream (:func:`xdev.memory.owners.mark_uses`).
+        used on the stream (:func:`xdev.memory.arrays.mark_uses`).
     """
     if queue.ptr in live_streams.captured:  # who replays a graph keeps what it works on
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from xdev import _optional
-from xdev.memory.owners import mark_uses
+from xdev.memory.arrays import mark_uses
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.memory.owners import record_stream
+from xdev.memory.arrays import record_stream
 from xdev.memory.streams import live_streams
 from xdev.ufunc.foreign import Adapter
 

@@ -18,8 +18,8 @@ from xdev.device import device_of
 from xdev.device.cuda import BACKEND
 from xdev.errors import CaptureError
 from xdev.memory import hooks, registry, tracking
+from xdev.memory.arrays import mark_uses
 from xdev.memory.bridges.cupy import device_allocator
-from xdev.memory.owners import mark_uses
 from xdev.memory.pools import Arena
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
