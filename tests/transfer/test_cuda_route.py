@@ -16,7 +16,7 @@ import xdev
 from xdev import memory
 from xdev.device import Device, registry
 from xdev.errors import CaptureError
-from xdev.transfer import copies, cuda, packs, pinned as lifetimes, staging
+from xdev.transfer import copies, cuda, pinned as lifetimes, staging
 
 HOST, DEVICE = xdev.Device("cpu"), xdev.Device("cuda:0")
 
@@ -372,22 +372,22 @@ def many(count=700, seed=0):
 # -- the layout -----------------------------------------------------------------------
 
 
-@given(sizes=st.lists(st.integers(0, packs.LARGEST + 5) | st.integers(0, 999)))
+@given(sizes=st.lists(st.integers(0, cuda.LARGEST + 5) | st.integers(0, 999)))
 def test_a_layout_has_a_place_for_every_array(sizes):
-    made = packs.packs(sizes)
+    made = cuda.packs(sizes)
 
     numbers = [n for pack in made for n in range(*pack.members.indices(len(sizes)))]
     assert numbers == list(range(len(sizes)))
     for pack in made:
         members = sizes[pack.members]
         ends = [at + size for at, size in zip(pack.offsets, members, strict=True)]
-        assert all(at % packs.ALIGNMENT == 0 for at in pack.offsets)
+        assert all(at % cuda.ALIGNMENT == 0 for at in pack.offsets)
         assert all(end <= at for end, at in zip(ends, pack.offsets[1:], strict=False))
         assert ends[-1] <= pack.nbytes
-        assert pack.nbytes <= packs.LARGEST or len(members) == 1
+        assert pack.nbytes <= cuda.LARGEST or len(members) == 1
         assert len(set(pack.offsets)) == len(members)
     for before, after in pairwise(made):
-        assert before.nbytes + max(sizes[after.members][0], 1) > packs.LARGEST - 256
+        assert before.nbytes + max(sizes[after.members][0], 1) > cuda.LARGEST - 256
 
 
 # -- the steps, where device memory is the host's -------------------------------------
@@ -397,25 +397,25 @@ def test_a_layout_has_a_place_for_every_array(sizes):
 def pretended(request, monkeypatch):
     if "driver" in request.fixturenames:
         driver = request.getfixturevalue("driver")
-        monkeypatch.setattr(packs, "array_maker", lambda: driver.empty)
-        monkeypatch.setattr(packs.memory, "pinned_array", driver.pinned_array)
-        packs._kernel.cache_clear()
+        monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
+        monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
+        cuda._kernel.cache_clear()
     yield
-    packs._kernel.cache_clear()
+    cuda._kernel.cache_clear()
 
 
 def test_what_is_packed_lies_in_the_packs_and_comes_back(driver):
-    arrays, cuda = many(), Device("cuda")
-    assert all(x.nbytes <= packs.SMALL for x in arrays)
+    arrays, device = many(), Device("cuda")
+    assert all(x.nbytes <= cuda.IN_PACKS for x in arrays)
     expected = [x.copy("K") for x in arrays]
 
-    there = packs.upload(arrays, cuda)
+    there = cuda.upload(arrays, device)
     for x in arrays:  # they may be changed as soon as it has returned
         x[...] = 0
     kept = [memory for _, held in lifetimes._under_way for memory in held]
-    back = packs.download(there, cuda)
+    back = cuda.download(there, device)
 
-    count = len(packs.packs([x.nbytes for x in arrays]))
+    count = len(cuda.packs([x.nbytes for x in arrays]))
     assert len(kept) == count > 1, "pinned memory that is on the bus is held"
     assert [name for name, *_ in driver.calls("up")] == ["up"] * count
     assert len(driver.calls("gather")) == len(driver.calls("down")) == count
@@ -430,10 +430,10 @@ def test_what_is_packed_lies_in_the_packs_and_comes_back(driver):
 
 @pytest.mark.usefixtures("driver")
 def test_strided_arrays_of_the_device_come_back_in_order():
-    whole = packs.upload([np.arange(24.0).reshape(4, 6)], Device("cuda"))[0]
+    whole = cuda.upload([np.arange(24.0).reshape(4, 6)], Device("cuda"))[0]
     parts = [whole, whole.T, whole[::2, 1:], whole[:1, 0]]
 
-    back = packs.download(parts, Device("cuda"))
+    back = cuda.download(parts, Device("cuda"))
 
     for x, y in zip(parts, back, strict=True):
         np.testing.assert_array_equal(y, x.view(np.ndarray), strict=True)
@@ -441,27 +441,27 @@ def test_strided_arrays_of_the_device_come_back_in_order():
 
 def test_pinned_memory_in_use_is_bounded(driver):
     arrays = [np.full(8192, number, "f8") for number in range(16 * 40)]
-    count = len(packs.packs([x.nbytes for x in arrays]))
+    count = len(cuda.packs([x.nbytes for x in arrays]))
 
-    there = packs.upload(arrays, Device("cuda"))
+    there = cuda.upload(arrays, Device("cuda"))
 
-    assert len(driver.calls("wait")) == count - packs.IN_FLIGHT
+    assert len(driver.calls("wait")) == count - cuda.IN_FLIGHT
     before = driver.waits
-    packs.download(there, Device("cuda"))
-    assert driver.waits - before == -(-count // packs.IN_FLIGHT)
+    cuda.download(there, Device("cuda"))
+    assert driver.waits - before == -(-count // cuda.IN_FLIGHT)
 
 
 @pytest.mark.usefixtures("driver")
 def test_a_guard_counts_every_array_of_a_pack():
     arrays = [np.ones(3), np.ones(5)]
     with xdev.transfer_guard("allow") as counts:
-        packs.download(packs.upload(arrays, Device("cuda")), Device("cuda"))
+        cuda.download(cuda.upload(arrays, Device("cuda")), Device("cuda"))
     assert (counts.copies, counts.nbytes) == (4, 2 * 64)
     with (
         xdev.transfer_guard("disallow"),
         pytest.raises(xdev.XdevError, match="cpu to cuda"),
     ):
-        packs.upload(arrays, Device("cuda"))
+        cuda.upload(arrays, Device("cuda"))
 
 
 # -- the real thing -------------------------------------------------------------------
@@ -482,7 +482,7 @@ def test_every_dtype_shape_and_stride_goes_to_cuda_and_back(cuda):
     for made in (there, strided):
         for x, y in zip(made, xdev.adapt("cpu", made), strict=True):
             assert type(y) is np.ndarray
-            assert y.flags.owndata or y.nbytes > packs.SMALL
+            assert y.flags.owndata or y.nbytes > cuda.IN_PACKS
             np.testing.assert_array_equal(y, x.get())
 
 
@@ -506,7 +506,7 @@ def test_a_pack_is_given_back_with_its_last_array_and_none_before(cuda):
     gc.collect()
     before = memory.allocated(cuda, "device")
     there = xdev.adapt(cuda, [np.ones(8), np.ones(8), np.ones(8)])
-    assert memory.allocated(cuda, "device") - before == 3 * packs.ALIGNMENT + 256
+    assert memory.allocated(cuda, "device") - before == 3 * cuda.ALIGNMENT + 256
 
     with pytest.raises(xdev.InUseError):
         memory.free(there[1])

@@ -1,7 +1,7 @@
 """``adapt`` and ``cu``: move the arrays inside a structure, and keep the structure.
 
 After Adapt.jl's three verbs: *adapt* walks, *structure* rebuilds a container from its
-adapted parts, *storage* moves the arrays (:mod:`~xdev.transfer.packs`).
+adapted parts, *storage* moves the arrays (:mod:`~xdev.transfer.cuda`).
 
 A rule is ``rule(walk, whole)``: it calls ``walk.move`` on the parts and returns a
 container of the results, of the same type; ``whole`` itself if no part moved, unless
@@ -391,9 +391,9 @@ def move(
             ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
         together: dict[int, Any] = {}
         if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
-            from xdev.transfer.packs import packed
+            from xdev.transfer.cuda import move_in_packs
 
-            together = packed(ready, target)
+            together = move_in_packs(ready, target)
 
         def alone(number: int) -> Any:
             if number in together:
