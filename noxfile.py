@@ -143,7 +143,7 @@ def conformance(session, device):
     """Run array-api-tests: nox -s "conformance(cpu)" -- PATH [--examples N]."""
     install(session, "test", package="." if device == "cpu" else f".[{CUDA_EXTRA}]")
     session.install("ndindex>=1.8", "pytest-json-report")  # what the suite imports
-    program = "tests/conformance.py"
+    program = "tools/conformance.py"
     session.run("python", program, "--device", device, "--jobs", "2", *session.posargs)
 
 

@@ -55,14 +55,6 @@ class Slotted:
     unset: np.ndarray = dataclasses.field(init=False)
 
 
-class Numbers(list):
-    pass
-
-
-class Named2(dict):
-    pass
-
-
 class Diagonal:
     def __init__(self, diag):
         self.diag = diag
@@ -80,19 +72,14 @@ def _diagonal(move, x):
 WRAPS = {
     "array": (lambda x: x, lambda y: y),
     "list": (lambda x: [1, x], lambda y: y[1]),
-    "list's": (lambda x: Numbers([x, 1]), lambda y: y[0]),
     "tuple": (lambda x: (x, "a"), lambda y: y[0]),
     "namedtuple": (lambda x: Pair(None, x), lambda y: y.right),
     "NamedTuple": (Named, lambda y: y.array),
     "deque": (lambda x: collections.deque([1, x], maxlen=2), lambda y: y[1]),
     "namespace": (lambda x: types.SimpleNamespace(a=1, b=x), lambda y: y.b),
     "dict": (lambda x: {"a": {"b": x}}, lambda y: y["a"]["b"]),
-    "dict's": (lambda x: Named2(a=x), lambda y: y["a"]),
     "OrderedDict": (lambda x: collections.OrderedDict(a=x), lambda y: y["a"]),
-    "defaultdict": (
-        lambda x: collections.defaultdict(list, a=x),
-        lambda y: y["a"],
-    ),
+    "defaultdict": (lambda x: collections.defaultdict(list, a=x), lambda y: y["a"]),
     "frozen dataclass": (Layer, lambda y: y.weights),
     "dataclass": (Derived, lambda y: y.array),
     "slotted dataclass": (Slotted, lambda y: y.array),

@@ -20,45 +20,18 @@ from xdev.testing import FakeSource
 
 MIB = 1 << 20
 # As PyTorch's documentation of `torch.cuda.memory._snapshot` and its viewer have them.
-SEGMENT = {
-    "address": int,
-    "total_size": int,
-    "stream": int,
-    "segment_type": str,
-    "allocated_size": int,
-    "active_size": int,
-    "requested_size": int,
-    "device": int,
-    "segment_pool_id": tuple,
-    "is_expandable": bool,
-    "frames": list,
-    "blocks": list,
-}
-BLOCK = {
-    "address": int,
-    "size": int,
-    "requested_size": int,
-    "state": str,
-    "frames": list,
-}
+SIZES = "total_size", "allocated_size", "active_size", "requested_size"
+SEGMENT = dict.fromkeys(("address", "stream", "device", *SIZES), int)
+SEGMENT |= {"segment_type": str, "segment_pool_id": tuple, "is_expandable": bool}
+SEGMENT |= {"frames": list, "blocks": list}
+BLOCK = {"address": int, "size": int, "requested_size": int}
+BLOCK |= {"state": str, "frames": list}
 FRAME = {"filename": str, "line": int, "name": str}
-EVENT = {
-    "action": str,
-    "addr": int,
-    "size": int,
-    "stream": int,
-    "time_us": int,
-    "frames": list,
-}
+EVENT = {"action": str, "frames": list}
+EVENT |= dict.fromkeys(("addr", "size", "stream", "time_us"), int)
 STATES = {"active_allocated", "active_pending_free", "inactive"}
-ACTIONS = {
-    "alloc",
-    "free_requested",
-    "free_completed",
-    "segment_alloc",
-    "segment_free",
-    "oom",
-}
+ACTIONS = {"alloc", "free_requested", "free_completed"}
+ACTIONS |= {"segment_alloc", "segment_free", "oom"}
 
 
 def here():

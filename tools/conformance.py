@@ -3,9 +3,9 @@
 The suite is on no package index: clone it, then give its folder::
 
     git clone --recurse-submodules https://github.com/data-apis/array-api-tests
-    python tests/conformance.py array-api-tests --device cpu --examples 1000
+    python tools/conformance.py array-api-tests --device cpu --examples 1000
 
-The status is 0 where exactly the ids of ``conformance.toml`` fail.
+The status is 0 where exactly the ids of ``tests/conformance.toml`` fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from xml.etree import ElementTree as ET
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TABLE = Path(__file__).with_suffix(".toml")
+TABLE = Path(__file__).parents[1] / "tests" / "conformance.toml"
 #: With fewer examples a test may pass because it never met its case.
 SUFFICIENT = 20
 
