@@ -10,7 +10,7 @@ import pytest
 import xdev
 from xdev import _config, _optional, native
 from xdev.cli import doctor, main
-from xdev.compile import toolchain
+from xdev.compile import cubins
 from xdev.device import cuda
 
 GIB = 2**30
@@ -40,7 +40,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(_optional, "distributions", lambda: names)
         monkeypatch.setattr(cuda, "driver_version", lambda: driver)
         versions = {"nvrtc": "", "nvvm": "", "nvjitlink": ""} | parts
-        monkeypatch.setattr(toolchain, "installed", lambda: versions)
+        monkeypatch.setattr(cubins, "installed", lambda: versions)
 
     return change
 
@@ -124,7 +124,7 @@ def test_two_wheels_as_pip_leaves_them(python, tmp_path):
 def test_no_numba_cuda(machine, found, monkeypatch):
     machine("cupy_cuda13x")
     monkeypatch.setattr(_optional, "installed", lambda _: False)
-    monkeypatch.setattr(toolchain, "adapter", toolchain.adapter.__wrapped__)
+    monkeypatch.setattr(cubins, "adapter", cubins.adapter.__wrapped__)
 
     level, what, way = found("CUDA compiler")
 
@@ -137,8 +137,8 @@ def test_no_numba_cuda(machine, found, monkeypatch):
 def test_a_linker_older_than_a_compiler(newer, machine, found, monkeypatch):
     bound = {"nvjitlink": (13, 0), "nvrtc": (13, 0), newer: (13, 1)}
     machine("cupy_cuda13x", nvvm=".".join(map(str, bound.get("nvvm", (13, 0)))))
-    monkeypatch.setattr(toolchain, "_bound", bound.get)
-    monkeypatch.setattr(toolchain, "adapter", lambda: None)
+    monkeypatch.setattr(cubins, "_bound", bound.get)
+    monkeypatch.setattr(cubins, "adapter", lambda: None)
 
     level, what, way = found("CUDA compiler")
 

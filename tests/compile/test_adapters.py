@@ -14,8 +14,8 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile import elementwise, numba_cuda, toolchain
-from xdev.compile.elementwise import Elementwise, Operand
+from xdev.compile import cubins, numba_cuda
+from xdev.compile.cubins import Elementwise, Operand
 from xdev.errors import DeviceUnavailableError
 
 if not all(map(_optional.installed, ("cupy", "numba_cuda"))):
@@ -30,17 +30,17 @@ def of_both(cases):
 
     All by ``HYPOTHESIS_PROFILE=deep``.
     """
-    first, second = toolchain.ADAPTERS
+    first, second = cubins.ADAPTERS
     one, other = (cases, cases) if DEEP else (cases[::2], cases[1::3])
     return [(first, *case) for case in one] + [(second, *case) for case in other]
 
 
-@pytest.fixture(params=toolchain.ADAPTERS)
+@pytest.fixture(params=cubins.ADAPTERS)
 def adapter(request, monkeypatch):
     if not _optional.installed(request.param):
         pytest.skip(f"needs {request.param}: the group cuda")
-    ltoir = getattr(numba_cuda, toolchain.ADAPTERS[request.param])
-    monkeypatch.setattr(toolchain, "adapter", lambda: ltoir)
+    ltoir = getattr(numba_cuda, cubins.ADAPTERS[request.param])
+    monkeypatch.setattr(cubins, "adapter", lambda: ltoir)
     return ltoir
 
 
@@ -53,7 +53,7 @@ def cubin(function, inputs, outputs, capability=(9, 0)):
     operands = [Operand("Linear", d, d) for d in inputs]
     operands += [Operand("Output", d, d) for d in outputs]
     kernel = Elementwise(tuple(operands))
-    return elementwise.cubin(kernel, function, inputs, outputs, capability)
+    return cubins.cubin(kernel, function, inputs, outputs, capability)
 
 
 def total(x, y):
@@ -230,14 +230,14 @@ def test_what_the_compiler_put_aside_is_back(adapter):
 def test_the_one_that_is_installed_is_chosen(installed, chosen, monkeypatch):
     monkeypatch.setattr(_optional, "installed", installed.__contains__)
 
-    assert toolchain.adapter.__wrapped__() is chosen
+    assert cubins.adapter.__wrapped__() is chosen
 
 
 def test_without_any_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(_optional, "installed", lambda _: False)
 
     with pytest.raises(DeviceUnavailableError, match="pip install"):
-        toolchain.adapter.__wrapped__()
+        cubins.adapter.__wrapped__()
 
 
 WITHOUT_A_NAME = """
@@ -274,8 +274,8 @@ def test_an_nvjitlink_older_than_the_compilers_is_refused(
     linker, compiler, nvvm, words, monkeypatch
 ):
     bound = {"nvjitlink": linker, "nvrtc": compiler}
-    monkeypatch.setattr(toolchain, "_bound", bound.get)
-    monkeypatch.setattr(toolchain, "installed", lambda: {"nvvm": nvvm})
+    monkeypatch.setattr(cubins, "_bound", bound.get)
+    monkeypatch.setattr(cubins, "installed", lambda: {"nvvm": nvvm})
 
     with pytest.raises(DeviceUnavailableError, match=words) if words else nullcontext():
-        toolchain.check()
+        cubins.check()

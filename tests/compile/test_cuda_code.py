@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional, atomic
-from xdev.compile.elementwise import Elementwise, Operand, computed, cubin
+from xdev.compile.cubins import Elementwise, Operand, computed, cubin
 from xdev.compile.folds import STATISTICS, Reduce, Scan, Scatter
 from xdev.compile.grid import Argument, Grid, cuda
 from xdev.ufunc.generalized import CoreFunction

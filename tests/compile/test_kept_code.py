@@ -11,8 +11,8 @@ import pytest
 import xdev
 from xdev import _config, _optional
 from xdev._disk_cache import DiskCache
-from xdev.compile import digests, loops, toolchain
-from xdev.compile.elementwise import Elementwise, Operand
+from xdev.compile import cubins, digests, loops
+from xdev.compile.cubins import Elementwise, Operand
 
 CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))
 needs_cuda = pytest.mark.skipif(not CUDA, reason="needs the compilers for CUDA")
@@ -33,7 +33,7 @@ def is_compiled(digest="digest", parts=("ff->f", (9, 0))):
         calls.append(1)
         return MADE
 
-    assert toolchain.kept(digest, parts, "f", make) == MADE
+    assert cubins.kept(digest, parts, "f", make) == MADE
     return bool(calls)
 
 
@@ -43,11 +43,11 @@ def test_whatever_a_cubin_depends_on_compiles_it_anew(monkeypatch):
     assert is_compiled(digest="other")
     assert is_compiled(parts=("dd->d", (9, 0)))
     assert is_compiled(parts=("ff->f", (8, 0)))
-    versions = toolchain.installed()
+    versions = cubins.installed()
     for part in versions:
         newer = {**versions, part: "99.0"}
         with monkeypatch.context() as patch:
-            patch.setattr(toolchain, "installed", lambda newer=newer: newer)
+            patch.setattr(cubins, "installed", lambda newer=newer: newer)
             assert is_compiled()
     monkeypatch.setattr(digests, "environment", lambda: "another xdev")
     assert is_compiled()

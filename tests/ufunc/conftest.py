@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional, native
-from xdev.compile import elementwise, threads
+from xdev.compile import cubins, threads
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import (
     cuda,
@@ -29,7 +29,7 @@ from xdev.ufunc import (
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 HERE = Path(__file__).parent
 sys.path += map(str, (HERE, HERE.parent))  # for the modules that several files use
-TEMPLATES = Path(elementwise.__file__).parent / "templates"
+TEMPLATES = Path(cubins.__file__).parent / "templates"
 
 # The scalar functions in Python, and what stands for their machine code.
 FUNCTIONS = {

@@ -14,7 +14,7 @@ import pytest
 from running import same, there
 
 import xdev
-from xdev.compile.elementwise import _folder, computed
+from xdev.compile.cubins import _folder, computed
 from xdev.ufunc import expressions
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

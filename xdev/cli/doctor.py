@@ -13,7 +13,7 @@ import numpy as np
 
 from xdev import _config, _disk_cache, _optional, native
 from xdev.cli import info
-from xdev.compile import toolchain
+from xdev.compile import cubins
 from xdev.device import Device, cuda, devices
 from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory import registry
@@ -219,7 +219,7 @@ def wheels() -> Iterator[Problem]:
             )
             update = f"update the driver to {DRIVERS[major]} or newer"
             yield BROKEN, what, f"{update}, or {anew}"
-        parts = toolchain.installed()["nvjitlink"]
+        parts = cubins.installed()["nvjitlink"]
         majors = {int(part.partition(".")[0]) for part in parts.split("+") if part}
         if major is not None and majors and major not in majors:
             what = f"{wheel} is of CUDA {major}, numba-cuda's compiler of CUDA {parts}"
@@ -237,8 +237,8 @@ def hidden() -> Iterator[Problem]:
 def compiler() -> Iterator[Problem]:
     """Look for numba-cuda, and whether the compiler's parts fit together."""
     if _cupy_wheels():
-        toolchain.adapter()
-        toolchain.check()
+        cubins.adapter()
+        cubins.check()
     return
     yield
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile.elementwise import (
+from xdev.compile.cubins import (
     BLOCK,
     FUNCTION,
     Macros,

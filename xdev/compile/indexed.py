@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu, digests, elementwise, loops, toolchain
-from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
+from xdev.compile import cpu, cubins, digests, loops
+from xdev.compile.cubins import BLOCK, FUNCTION, cpp_name
 from xdev.compile.halves import computed
 
 if TYPE_CHECKING:
@@ -174,17 +174,15 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     def make() -> tuple[bytes, str]:
         reads, writes = (INDEX, *kernel.parameters), (result,) * kernel.lanes
         function = kernel.callable()
-        code = toolchain.adapter()(function, reads, writes, FUNCTION, capability)
+        code = cubins.adapter()(function, reads, writes, FUNCTION, capability)
         pointers = [f"const {cpp_name(dtype)}*" for dtype in reads]
         signature = ",".join([*pointers, *[f"{cpp_name(result)}*"] * kernel.lanes])
         words = {"FUNCTION": FUNCTION, "SIGNATURE": signature}
-        macros = elementwise.defined(words | {"BLOCK": BLOCK, "LANES": kernel.lanes})
+        macros = cubins.defined(words | {"BLOCK": BLOCK, "LANES": kernel.lanes})
         types = ",".join(map(cpp_name, (result, *kernel.parameters)))
         entry = f"xdev::indexed<{types}>"
-        return elementwise.build(
-            "indexed", entry, macros, code, capability, fastmath=False
-        )
+        return cubins.build("indexed", entry, macros, code, capability, fastmath=False)
 
     result, digest = kernel.result, digests.digest(kernel.function)
     parts, name = (kernel.types, capability), kernel.function.__name__
-    return toolchain.kept(digest, parts, name, make)
+    return cubins.kept(digest, parts, name, make)

@@ -1,6 +1,6 @@
 """The adapters to numba-cuda and its successor: a scalar function becomes LTO-IR.
 
-Each is a function; :mod:`~xdev.compile.toolchain` chooses.
+Each is a function; :mod:`~xdev.compile.cubins` chooses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._forks import module_lock
-from xdev.compile import elementwise, numpy_functions
+from xdev.compile import cubins, numpy_functions
 from xdev.compile.digests import named_globals
 from xdev.compile.errors import explained
 from xdev.compile.halves import computed
@@ -185,7 +185,7 @@ def mlir_ltoir(
     # There may be no driver to ask.
     device = numpy_functions.replaced((_mlir("tools"), "_cached_cc", capability))
     from_dtype = _mlir("numba_cuda.np.numpy_support").from_dtype
-    every = map(elementwise.computed, (*inputs, *outputs))
+    every = map(cubins.computed, (*inputs, *outputs))
     pointers = [types.CPointer(from_dtype(dtype)) for dtype in every]
     body = _elementwise(_device(function), len(inputs), len(outputs))
     with explained(function, inputs, " for CUDA"), _lock, device:

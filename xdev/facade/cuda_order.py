@@ -17,7 +17,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev._plain_calls import SLOT
-from xdev.compile import elementwise as compiler, launch, toolchain
+from xdev.compile import cubins, launch
 from xdev.facade import elementwise
 from xdev.facade.cuda_copies import assign, new
 
@@ -46,7 +46,7 @@ class Program:
     items: int
     template: str = "order"
 
-    def macros(self) -> compiler.Macros:
+    def macros(self) -> cubins.Macros:
         """Return the template's macros."""
         return [("XDEV_BLOCK", str(self.threads)), ("XDEV_ITEMS", str(self.items))]
 
@@ -54,10 +54,10 @@ class Program:
 @lru_cache(maxsize=PLANS)
 def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
     def make() -> tuple[bytes, str]:
-        return compiler.expressed(program, "", capability, [], fastmath=False)
+        return cubins.expressed(program, "", capability, [], fastmath=False)
 
     parts = program.entry, program.macros(), capability
-    return launch.Kernel(*toolchain.kept("", parts, "order", make))
+    return launch.Kernel(*cubins.kept("", parts, "order", make))
 
 
 @lru_cache(maxsize=PLANS)
@@ -109,7 +109,7 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     threads = WARP
     while threads * SORTED < length and threads < MOST:
         threads *= 2
-    cpp, flags = compiler.cpp_name(x.dtype), (str(descending), str(places))
+    cpp, flags = cubins.cpp_name(x.dtype), (str(descending), str(places))
     entry = f"xdev::sort_lines<{','.join((cpp, *flags)).lower()}>"
     program = Program(entry, threads, -(-length // threads))
     last = axis in {-1, x.ndim - 1}
@@ -125,7 +125,7 @@ def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
     And, where the order of an array is given that x is sorted by, the number of the run
     that each of its elements is of. The host waits: it must know how many there are.
     """
-    cpp, one = compiler.cpp_name(x.dtype), str(differs).lower()
+    cpp, one = cubins.cpp_name(x.dtype), str(differs).lower()
     blocks = -(-x.size // (THREADS * MARKED))
     counts = new((blocks + 1,), INDEX)
     count = Program(f"xdev::count_marks<{cpp},{one}>", THREADS, MARKED)
@@ -202,7 +202,7 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     if count >= FAR:
         return NotImplemented
     x, indices = straight(x), straight(indices)
-    index = compiler.cpp_name(indices.dtype)
+    index = cubins.cpp_name(indices.dtype)
     program = Program(f"xdev::take_rows<uint4,{index}>", THREADS, TAKEN)
     sizes = row // 16, x.shape[axis], indices.size, count
     run(program, -(-count // (THREADS * TAKEN)), [x, out, indices], *sizes)
@@ -216,7 +216,7 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     if x1.dtype != x2.dtype or x1.dtype.char not in PRODUCTS or not x1.size:
         return NotImplemented
     out, n = new(x1.shape, x1.dtype), x1.size // 3
-    program = Program(f"xdev::cross<{compiler.cpp_name(x1.dtype)}>", THREADS, 1)
+    program = Program(f"xdev::cross<{cubins.cpp_name(x1.dtype)}>", THREADS, 1)
     run(program, -(-n // THREADS), [straight(x1), out, straight(x2)], n)
     return out
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xdev import _optional
 from xdev._plain_calls import BYTES, SLOT
 from xdev.compile import indexed as compiler, launch
-from xdev.compile.elementwise import BLOCK
+from xdev.compile.cubins import BLOCK
 from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_streams

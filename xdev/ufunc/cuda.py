@@ -11,7 +11,7 @@ import numpy as np
 
 from xdev import _optional, device, native
 from xdev._plain_calls import BYTES
-from xdev.compile import elementwise, launch, toolchain
+from xdev.compile import cubins, launch
 from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.arrays import array_maker
@@ -195,12 +195,12 @@ class CudaLoops:
                 )
         masked = None if isinstance(mask, bool) else mask
 
-        def compiled(kernel: elementwise.Elementwise) -> Any:
+        def compiled(kernel: cubins.Elementwise) -> Any:
             return self.kernel(spec, kernel)
 
         return cuda_plan.make(spec, inputs, outputs, masked, compiled, order)
 
-    def kernel(self, spec: Specialisation, kernel: elementwise.Template) -> Any:
+    def kernel(self, spec: Specialisation, kernel: cubins.Template) -> Any:
         """Return a loaded kernel, compiled once."""
         current = _optional.cupy().cuda.runtime.getDevice()
         capability = launch.capability(current)
@@ -214,7 +214,7 @@ class CudaLoops:
     def _cubin(
         self,
         spec: Specialisation,
-        kernel: elementwise.Template,
+        kernel: cubins.Template,
         capability: tuple[int, int],
     ) -> tuple[bytes, str]:
         fastmath = self.scalar.fastmath
@@ -223,7 +223,7 @@ class CudaLoops:
             return spec.cubin(kernel, capability, fastmath=fastmath)
 
         parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
-        return toolchain.kept(spec.digest, parts, spec.name, make, spec.unchanged)
+        return cubins.kept(spec.digest, parts, spec.name, make, spec.unchanged)
 
     def _keep(self, key: Any, plan: cuda_plan.Plan) -> None:
         with self._lock:

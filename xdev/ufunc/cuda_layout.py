@@ -10,7 +10,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from xdev.compile.elementwise import ACCESS, BLOCK
+from xdev.compile.cubins import ACCESS, BLOCK
 from xdev.compile.folds import WARP, WARPS
 from xdev.ufunc import layout
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from xdev._plain_calls import SLOT
-from xdev.compile.elementwise import ACCESS, BLOCK, ITEMS, Elementwise, Operand
+from xdev.compile.cubins import ACCESS, BLOCK, ITEMS, Elementwise, Operand
 from xdev.compile.launch import Launch, Value
 from xdev.ufunc import cuda_layout, layout
 from xdev.ufunc.cuda_operands import Array, Number

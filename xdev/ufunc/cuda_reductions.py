@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from xdev import _optional, native
 from xdev._plain_calls import SLOT
-from xdev.compile.elementwise import BLOCK, computed
+from xdev.compile.cubins import BLOCK, computed
 from xdev.compile.folds import WARP, WARPS, Reduce
 from xdev.compile.halves import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import digests, elementwise
+from xdev.compile import cubins, digests
 from xdev.compile.halves import is_half
 from xdev.ufunc.inputs import resolve
 from xdev.ufunc.signatures import Specialisation
@@ -118,8 +118,8 @@ def source(name: str, inputs: Dtypes, outputs: Dtypes) -> str:
     if name in HALF and is_half(inputs[0]):
         expression = HALF[name]
     names = "xyz"[: len(inputs)]
-    taken = [elementwise.cpp_name(elementwise.computed(d)) for d in inputs]
-    (given,) = (elementwise.cpp_name(elementwise.computed(d)) for d in outputs)
+    taken = [cubins.cpp_name(cubins.computed(d)) for d in inputs]
+    (given,) = (cubins.cpp_name(cubins.computed(d)) for d in outputs)
     pairs = list(zip(taken, names, strict=True))
     pointers = ", ".join(f"const {cpp}* {name}" for cpp, name in pairs)
     values = ", ".join(f"{_number(cpp)} {name}" for cpp, name in pairs)
@@ -132,7 +132,7 @@ def source(name: str, inputs: Dtypes, outputs: Dtypes) -> str:
         f"using R = {_number(given)};\n"
         f"__device__ inline R value({values}) {{ return R({expression}); }}\n"
         f"}}\n"
-        f'extern "C" __device__ inline void {elementwise.FUNCTION}'
+        f'extern "C" __device__ inline void {cubins.FUNCTION}'
         f"({pointers}, {given}* result)\n"
         f"{{\n    *result = xdev::stored(xdev::value({loaded}));\n}}\n"
     )
@@ -191,12 +191,10 @@ def _specialisation(name: str, inputs: Dtypes, outputs: Dtypes) -> Specialisatio
     with_complex = _has_complex(inputs, outputs)
 
     def cubin(
-        kernel: elementwise.Template, capability: tuple[int, int], fastmath: bool
+        kernel: cubins.Template, capability: tuple[int, int], fastmath: bool
     ) -> tuple[bytes, str]:
         folders = [_headers()] if with_complex else []
-        return elementwise.expressed(
-            kernel, code, capability, folders, fastmath=fastmath
-        )
+        return cubins.expressed(kernel, code, capability, folders, fastmath=fastmath)
 
     digest = digests.joined(code, _optional.version("cupy") if with_complex else None)
     return Specialisation(name, inputs, outputs, digest, cubin)

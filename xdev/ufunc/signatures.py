@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.compile import elementwise
+    from xdev.compile import cubins
 
 Dtypes = tuple[np.dtype[Any], ...]
 #: What a call asks for, of the inputs and of the outputs; None is any.
@@ -222,7 +222,7 @@ class Specialisation:
 
     def cubin(
         self,
-        kernel: elementwise.Template,
+        kernel: cubins.Template,
         capability: tuple[int, int],
         *,
         fastmath: bool,
@@ -230,10 +230,10 @@ class Specialisation:
         """Compile a kernel: its cubin and name."""
         if self.recipe is not None:
             return self.recipe(kernel, capability, fastmath)
-        from xdev.compile import elementwise  # not where CPUs are all there is
+        from xdev.compile import cubins  # not where CPUs are all there is
 
         types = self.inputs, self.outputs
-        return elementwise.cubin(
+        return cubins.cubin(
             kernel, self.function, *types, capability, fastmath=fastmath
         )
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._forks import module_lock
-from xdev.compile import digests, elementwise, numba_cuda, toolchain
-from xdev.compile.elementwise import FUNCTION
+from xdev.compile import cubins, digests, numba_cuda
+from xdev.compile.cubins import FUNCTION
 from xdev.compile.errors import explained
 from xdev.compile.grid import DIMENSIONS, Grid, Memory, check_result, cpu, target
 from xdev.compile.numpy_functions import CUDA, replaced
@@ -240,16 +240,16 @@ def cubin(
         The CUDA compiler is missing or its parts do not fit together.
     """
     sizes = {"WORDS": grid.words, "INDICES": grid.indices, "NARROW": int(narrow)}
-    macros = elementwise.defined({"FUNCTION": FUNCTION, **sizes})
+    macros = cubins.defined({"FUNCTION": FUNCTION, **sizes})
 
     def make() -> tuple[bytes, str]:
         code = ltoir(grid, capability, narrow=narrow, small=small)
-        return elementwise.build(
+        return cubins.build(
             "grid", "xdev::grid", macros, code, capability, fastmath=grid.fastmath
         )
 
     digest, name = digests.digest(grid.function), grid.function.__name__
-    return toolchain.kept(digest, (*grid.parts, narrow, small, capability), name, make)
+    return cubins.kept(digest, (*grid.parts, narrow, small, capability), name, make)
 
 
 def ltoir(
