@@ -377,24 +377,22 @@ def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None
     none, sizes = intp(0), [operand.itemsize for operand in body.operands]
     length = intp(max(min(LONG, ROOM // sum(sizes)) // LINE * LINE, SHORT))
     own, plain, moved = [], [], []
+
+    def move(k: int, target: Row, source: Row, n: Any) -> None:
+        what = source.kind, sizes[k]
+        memory.call(f"copy.{source.kind}", _copy, what, *target[1:], *source[1:], n)
+
     for k, (row, size) in enumerate(zip(rows, sizes, strict=True)):
         own.append(Row(row.kind, memory.room(length.constant * size), intp(size)))
         plain.append(memory.equal(row.stride, intp(size)))
         there = plain[k]
         if k < nin > 1:  # a function of one number is not worth the code
             number = memory.equal(row.stride, none)
-            n, what = memory.smaller(count, length), (row.kind, size)
             with b.if_then(number):
-                places = own[k].start, row.start
-                memory.call(f"fill.{row.kind}", _fill, what, *places, n)
+                move(k, own[k], row, memory.smaller(count, length))
             there = b.or_(there, number)
         moved.append(b.select(there, none, length))
     moving = range(len(rows) if body.dear else 0)
-
-    def move(k: int, target: Row, source: Row, n: Any) -> None:
-        what = source.kind, sizes[k]
-        ways, n = (*target[1:], *source[1:]), memory.smaller(n, moved[k])
-        memory.call(f"copy.{source.kind}", _copy, what, *ways, n)
 
     with memory.cgutils.for_range_slice(b, none, count, length, intp) as (base, _):
         n = memory.smaller(length, b.sub(count, base))
@@ -404,18 +402,10 @@ def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None
         triples = zip(plain, here, own, strict=True)
         starts = [b.select(one, there.start, row.start) for one, there, row in triples]
         for k in moving[:nin]:
-            move(k, own[k], here[k], n)
+            move(k, own[k], here[k], memory.smaller(n, moved[k]))
         memory.call(f"row.{sizes}", _row, (body, sizes), *starts, n)
         for k in moving[nin:]:
-            move(k, here[k], own[k], n)
-
-
-def _fill(
-    memory: Memory, kind: Any, size: int, target: Any, source: Any, n: Any
-) -> None:
-    """Emit what repeats an element in a row."""
-    one, row = Row(kind, source, memory.intp(0)), Row(kind, target, memory.intp(size))
-    memory.loop(n, [one], [row])
+            move(k, here[k], own[k], memory.smaller(n, moved[k]))
 
 
 def _copy(memory: Memory, kind: Any, size: int, *arguments: Any) -> None:
@@ -497,36 +487,36 @@ def _fold(memory: Memory, body: Body, *arguments: Any) -> None:
 
 
 def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
-    """Emit the fold of a block: each pass writes where the one before has not."""
+    """Emit the fold of a block, whose values are copied where they are not a row."""
     source, stride, count, target = arguments
-    b, intp, operand = memory.builder, memory.intp, body.inputs[1]
-    kind, one, size = operand.computed, intp(1), _size(memory, body)
-    step, other = intp(size), memory.room(BLOCK // 2)
-    copied = memory.room(BLOCK)
-
-    rows = [Row(operand.stored, source, stride)], [Row(kind, copied, step)]
+    b, operand, size = memory.builder, body.inputs[1], _size(memory, body)
+    step, copied = memory.intp(size), memory.room(BLOCK)
     plain = memory.equal(stride, step)
-    if kind != operand.stored:
+    if operand.computed != operand.stored:
         plain = plain.type(0)
-    memory.loop(b.select(plain, intp(0), count), *rows)
-    cgutils = memory.cgutils
-    row = cgutils.alloca_once_value(b, b.select(plain, source, copied))
-    free, spare = (cgutils.alloca_once_value(b, room) for room in (other, copied))
-    n = cgutils.alloca_once_value(b, count)
-    zeros = b.ctlz(b.sub(count, one), memory.ir.IntType(1)(0))
-    passes = b.sub(intp(intp.width), zeros)  # by each the half of them is left
-    with cgutils.for_range(b, passes, intp=intp):
-        half, odd = b.ashr(b.load(n), one), b.and_(b.load(n), one)
-        read, written = b.load(row), b.load(free)
-        memory.call("pairs", _pairs, (body, size), read, written, half)
-        with b.if_then(memory.equal(odd, one)):
-            last = memory.load(kind, memory.at(read, b.sub(b.load(n), one), step))
-            memory.store(kind, last, memory.at(written, half, step))
-        b.store(b.add(half, odd), n)
-        b.store(written, row)
-        b.store(b.load(spare), free)
-        b.store(written, spare)
-    memory.store(kind, memory.load(kind, b.load(row)), target)
+    rows = Row(operand.stored, source, stride), Row(operand.computed, copied, step)
+    memory.loop(b.select(plain, memory.intp(0), count), *([row] for row in rows))
+    row, spare = b.select(plain, source, copied), memory.room(BLOCK)
+    memory.call("passes", _fold_passes, (body, size), row, spare, count, target)
+
+
+def _fold_passes(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
+    """Emit a pass, which leaves half the values, and those after it."""
+    row, spare, count, target = arguments
+    b, one, step = memory.builder, memory.intp(1), memory.intp(size)
+    kind = body.inputs[1].computed
+    half, odd = b.ashr(count, one), b.and_(count, one)
+    with b.if_else(memory.equal(half, memory.intp(0))) as (last, several):
+        with last:
+            memory.store(kind, memory.load(kind, row), target)
+        with several:
+            memory.call("pairs", _pairs, (body, size), row, spare, half)
+            with b.if_then(memory.equal(odd, one)):
+                value = memory.load(kind, memory.at(row, b.sub(count, one), step))
+                memory.store(kind, value, memory.at(spare, half, step))
+            left = b.add(half, odd)
+            rest = spare, memory.at(spare, left, step), left, target
+            memory.call("passes", _fold_passes, (body, size), *rest)
 
 
 def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
