@@ -495,7 +495,7 @@ def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
     if operand.computed != operand.stored:
         plain = plain.type(0)
     rows = Row(operand.stored, source, stride), Row(operand.computed, copied, step)
-    memory.loop(b.select(plain, memory.intp(0), count), *([row] for row in rows))
+    memory.loop(b.select(plain, memory.intp(0), count), rows[:1], rows[1:])
     row, spare = b.select(plain, source, copied), memory.room(BLOCK)
     memory.call("passes", _fold_passes, (body, size), row, spare, count, target)
 
