@@ -58,10 +58,10 @@ class Work(NamedTuple):
 def work_of(compiled: Any) -> Work:
     """Return the work of a function that Numba compiled (its ``CompileResult``)."""
     module = compiled.library._final_module  # noqa: SLF001
-    made = module.get_function(compiled.fndesc.llvm_func_name)
-    text = str(made)
+    function = module.get_function(compiled.fndesc.llvm_func_name)
+    text = str(function)
     amount = sum(map(_cost, ASSIGNED.findall(text)))
-    return Work(amount, len(list(made.blocks)) > 1, bool(COMPARISON.search(text)))
+    return Work(amount, len(list(function.blocks)) > 1, bool(COMPARISON.search(text)))
 
 
 def _cost(operation: str) -> int:
@@ -333,10 +333,10 @@ def jitted(
     """
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
     options |= {"fastmath": fastmath, **bare}
-    made = device_function(function, wrapping=wrapping, **options)
+    dispatcher = device_function(function, wrapping=wrapping, **options)
     with errors.explained(function, shown):
-        made.compile(tuple(kinds))
-    return made
+        dispatcher.compile(tuple(kinds))
+    return dispatcher
 
 
 @_optional.numba_unset()
@@ -345,8 +345,8 @@ def device_function(
 ) -> Any:
     """Return a function that other compiled functions can call, on every device."""
     options |= {"forceinline": True}
-    made = _optional.numba().njit(error_model="numpy", **options)(function)
-    compiler = made._compiler  # noqa: SLF001 - compiles wherever it is first called
+    dispatcher = _optional.numba().njit(error_model="numpy", **options)(function)
+    compiler = dispatcher._compiler  # noqa: SLF001 - compiles wherever it is first called
     usual = compiler.compile
 
     def compile_(*args: Any) -> Any:
@@ -354,7 +354,7 @@ def device_function(
             return usual(*args)
 
     compiler.compile = compile_
-    return made
+    return dispatcher
 
 
 def _branches(function: Callable[..., Any]) -> bool:

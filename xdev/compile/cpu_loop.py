@@ -103,9 +103,9 @@ class Memory:
         """Return bytes on the stack for as long as the function runs, not cleared."""
         kind = self.ir.ArrayType(self.ir.IntType(8), nbytes)
         with self.builder.goto_entry_block():
-            made = self.builder.alloca(kind)
-        made.align = LINE
-        return self.builder.bitcast(made, self.byte)
+            memory = self.builder.alloca(kind)
+        memory.align = LINE
+        return self.builder.bitcast(memory, self.byte)
 
     def loop(
         self,
@@ -182,19 +182,19 @@ class Memory:
             Pointers and words.
         """
         b, ir, name = self.builder, self.ir, f"xdev_{name}"
-        made = b.module.globals.get(name)
-        if made is None:
+        callee = b.module.globals.get(name)
+        if callee is None:
             kinds = [argument.type for argument in arguments]
-            made = ir.Function(b.module, ir.FunctionType(ir.VoidType(), kinds), name)
-            made.linkage = "internal"
-            made.attributes.add("noinline")
-            for argument in made.args:
+            callee = ir.Function(b.module, ir.FunctionType(ir.VoidType(), kinds), name)
+            callee.linkage = "internal"
+            callee.attributes.add("noinline")
+            for argument in callee.args:
                 if argument.type == self.byte:
                     argument.add_attribute("noalias")
-            own = ir.IRBuilder(made.append_basic_block("entry"))
-            emit(Memory(self.context, own), *of, *made.args)
+            own = ir.IRBuilder(callee.append_basic_block("entry"))
+            emit(Memory(self.context, own), *of, *callee.args)
             own.ret_void()
-        b.call(made, arguments)
+        b.call(callee, arguments)
 
 
 def emit(

@@ -340,9 +340,9 @@ def _compiled(
         **(linked if code == "ltoir" else {}),
     )
     program = core.Program(source, "c++", options)
-    made = program.compile(code, name_expressions=(entry,))
-    symbol = made.symbol_mapping[entry]
-    return bytes(made.code), symbol.decode() if isinstance(symbol, bytes) else symbol
+    result = program.compile(code, name_expressions=(entry,))
+    symbol = result.symbol_mapping[entry]
+    return bytes(result.code), symbol.decode() if isinstance(symbol, bytes) else symbol
 
 
 @cache
@@ -396,10 +396,10 @@ def adapter() -> Callable[..., bytes]:
     if name is None:
         message = f"{' and '.join(ADAPTERS)} are missing: {_optional.CUDA_EXTRA}"
         raise DeviceUnavailableError(message)
-    made: Callable[..., bytes] = getattr(
+    compiler: Callable[..., bytes] = getattr(
         importlib.import_module("xdev.compile.numba_cuda"), ADAPTERS[name]
     )
-    return made
+    return compiler
 
 
 @cache
@@ -408,14 +408,14 @@ def installed() -> dict[str, str]:
 
     No part is loaded, but those that came without a package of their own.
     """
-    found = {}
-    known = _optional.distributions()
+    parts = {}
+    distributions = _optional.distributions()
     for part, packages in PACKAGES.items():
-        versions = [known[name] for name in packages if name in known]
+        versions = [distributions[name] for name in packages if name in distributions]
         if not versions and part in LIBRARIES:
             versions = [".".join(map(str, _bound(part) or ()))]
-        found[part] = "+".join(versions)
-    return found
+        parts[part] = "+".join(versions)
+    return parts
 
 
 def kept(

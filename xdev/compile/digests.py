@@ -197,14 +197,14 @@ class _Digester:
         self.value(function.__defaults__)
         self.value(tuple(sorted((function.__kwdefaults__ or {}).items())))
         self._code(code)
-        known = ChainMap(function.__globals__, vars(builtins))
+        namespace = ChainMap(function.__globals__, vars(builtins))
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         for name, cell, attributes in dict.fromkeys(reads(code)):
             self._text("outside", name, cell, attributes)
             if cell and name in cells:  # or a ValueError: not assigned yet
                 self._outside(cells[name].cell_contents, attributes)
-            elif not cell and name in known:
-                self._outside(known[name], attributes)
+            elif not cell and name in namespace:
+                self._outside(namespace[name], attributes)
         return None
 
     def value(self, value: Any) -> None:
@@ -261,9 +261,9 @@ class _Digester:
         options = dict(dispatcher.targetoptions)
         if options.get("link"):  # files
             raise _Undigestible
-        given = options, getattr(dispatcher, "locals", {})
+        settings = options, getattr(dispatcher, "locals", {})
         self._text("compiled")
-        self.value(_frozen(given))
+        self.value(_frozen(settings))
         compiler = getattr(dispatcher, "_compiler", None)
         self.value(getattr(compiler, "pipeline_class", None))
         if not dispatcher._can_compile:  # noqa: SLF001 - it has its signatures alone
@@ -323,7 +323,7 @@ def replaced() -> frozenset[int]:
 
     By ``numba.extending.overload``; what Numba and xdev do so is in every key.
     """
-    found = set()
+    ids = set()
     for name in REGISTRIES:
         registry = getattr(sys.modules.get(name), "builtin_registry", None)
         for value, kind in getattr(registry, "globals", ()):
@@ -332,8 +332,8 @@ def replaced() -> frozenset[int]:
                 # Numba's own without a module are compiled from texts.
                 module = getattr(by, "__module__", None)
                 if module and not _library(module) and not module.startswith("xdev."):
-                    found.add(id(value))
-    return frozenset(found)
+                    ids.add(id(value))
+    return frozenset(ids)
 
 
 def _documented(code: CodeType) -> bool:
@@ -355,15 +355,15 @@ def _of_library(value: Any) -> bool:
     """
     module = value.__module__ or ""
     if type(value) is BuiltinFunctionType:
-        known = _library(module) or module in sys.stdlib_module_names
+        library = _library(module) or module in sys.stdlib_module_names
     elif type(value) is FunctionType:
-        known = _library(value.__globals__.get("__name__"))
+        library = _library(value.__globals__.get("__name__"))
     else:
-        known = _library(module)
-    found: Any = sys.modules.get(module)
+        library = _library(module)
+    named: Any = sys.modules.get(module)
     for name in value.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return known and found is value
+        named = getattr(named, name, None)
+    return library and named is value
 
 
 # What compiled code depends on but the function.
@@ -402,8 +402,8 @@ def _installed() -> str:
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.name.endswith(SOURCES):
-                    found = entry.stat()
-                    parts.append((entry.name, found.st_size, found.st_mtime_ns))
+                    status = entry.stat()
+                    parts.append((entry.name, status.st_size, status.st_mtime_ns))
                 elif "." not in entry.name and not entry.name.startswith("_"):
                     folders.append(entry.path)
     return joined(*parts)
@@ -433,7 +433,7 @@ def _settings() -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=len(CONFIGURATIONS))
-def _unchanged(name: str, *_told: object) -> dict[str, str]:
+def _unchanged(name: str, *_settings: object) -> dict[str, str]:
     """Return the options that a configuration of Numba has before programs set any."""
     path, package = str(sys.modules[name].__file__), name.rpartition(".")[0]
     with warnings.catch_warnings(action="ignore"):  # said when it was loaded
@@ -487,10 +487,10 @@ def kept(
         symbol, _, code = entry.partition(b"\n")
         if usable(code):
             return code, symbol.decode()
-    made = code, entry_point = make()
+    result = code, entry_point = make()
     if unchanged() and usable(code):
         cache.save(key, entry_point.encode() + b"\n" + code, name)
-    return made
+    return result
 
 
 Level = Literal["all", "inexact", "none"]  # which literals take the inputs' dtype

@@ -294,12 +294,12 @@ def _dispatchers(function: Callable[..., Any]) -> Iterator[Any]:
     """Return the functions compiled by Numba that a function reads from outside."""
     code = function.__code__
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    outside = function.__globals__ | {
+    namespace = function.__globals__ | {
         name: cell.cell_contents for name, cell in cells if cell != CellType()
     }
     for name, _, attributes in reads(code):
         with suppress(KeyError, AttributeError):
-            value = reduce(getattr, attributes, outside[name])
+            value = reduce(getattr, attributes, namespace[name])
             if hasattr(value, "_compiler") and hasattr(value, "py_func"):
                 yield value
 
@@ -315,8 +315,8 @@ def reason(error: Exception, function: Callable[..., Any]) -> str:
     code = function.__code__
     number = _line(error, code.co_filename) or code.co_firstlineno
     source = linecache.getline(code.co_filename, number).strip()
-    found = plain(" ".join(kept), said)
-    return f"{found}\n  {code.co_filename}:{number}: {source}"
+    meaning = plain(" ".join(kept), said)
+    return f"{meaning}\n  {code.co_filename}:{number}: {source}"
 
 
 def _said(error: Exception) -> str:
@@ -424,8 +424,8 @@ def _raised(text: str) -> Iterator[tuple[Any, Any, Any]]:
             lambda code: bytes([int(code[1], 16)]),
             literal.replace("\\\\", "\\5C").encode(),
         )
-        found = pickle.loads(data)  # noqa: S301 - Numba has just written it
-        yield found if len(found) == 3 else (*found, None)  # noqa: PLR2004
+        error = pickle.loads(data)  # noqa: S301 - Numba has just written it
+        yield error if len(error) == 3 else (*error, None)  # noqa: PLR2004
 
 
 def _printing(function: Callable[..., Any]) -> str:

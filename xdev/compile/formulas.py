@@ -306,15 +306,15 @@ def absolute(z: Any) -> Any:
     factor = DOWN if larger > LARGE else (UP if larger < SMALL else 1.0)
     back = UP if larger > LARGE else (DOWN if larger < SMALL else 1.0)
     a, b = x * factor, y * factor
-    found = math.sqrt(a * a + b * b) * back
-    return INFINITY if (x == INFINITY) | (y == INFINITY) else found
+    distance = math.sqrt(a * a + b * b) * back
+    return INFINITY if (x == INFINITY) | (y == INFINITY) else distance
 
 
 def narrow_absolute(z: Any) -> Any:
     """Return that of a complex64, of which float64 has the squares."""
     x, y = np.float64(z.real), np.float64(z.imag)
-    found = math.sqrt(x * x + y * y)
-    return INFINITY if (abs(x) == INFINITY) | (abs(y) == INFINITY) else found
+    distance = math.sqrt(x * x + y * y)
+    return INFINITY if (abs(x) == INFINITY) | (abs(y) == INFINITY) else distance
 
 
 def sign(z: Any) -> Any:

@@ -74,10 +74,10 @@ def closed(function: Callable[..., Any]) -> Callable[..., Any]:
         name: cpu.device_function(closed(callee))
         for name, callee in _callees(plain).items()
     }
-    known = {**digests.named_globals(plain), **names}
-    made = FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__)
-    made.__doc__ = plain.__doc__
-    return made
+    namespace = {**digests.named_globals(plain), **names}
+    copy = FunctionType(plain.__code__, namespace, plain.__name__, plain.__defaults__)
+    copy.__doc__ = plain.__doc__
+    return copy
 
 
 # On the CPU: one loop.
@@ -100,8 +100,8 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
         The function cannot be compiled for these types.
     """
     digest, name = digests.digest(kernel.function), kernel.function.__name__
-    made = loops.kept(digest, kernel.types, name, partial(_compiled, kernel))
-    return _PROTOTYPE(made)
+    address = loops.kept(digest, kernel.types, name, partial(_compiled, kernel))
+    return _PROTOTYPE(address)
 
 
 @_optional.numba_unset()
@@ -110,8 +110,8 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
     types = numba.core.types
     function, lanes = cpu.device_function(kernel.callable()), kernel.lanes
 
-    def values(*given):  # type: ignore[no-untyped-def] # noqa: ANN002, ANN202
-        return (function(*given),)
+    def values(*args):  # type: ignore[no-untyped-def] # noqa: ANN002, ANN202
+        return (function(*args),)
 
     called = function if lanes > 1 else cpu.device_function(values)
     cast, stored = kernel.result.type, computed(kernel.result)
@@ -119,16 +119,16 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
         stored = types.uint8
 
     def fill(out, n, parameters):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        given, whole = parameters[0], n // lanes
+        args, whole = parameters[0], n // lanes
         for index in range(whole):
-            made = called(np.uint64(index), *given)
+            row = called(np.uint64(index), *args)
             for lane in range(lanes):
-                out[lanes * index + lane] = cast(made[lane])
+                out[lanes * index + lane] = cast(row[lane])
         if lanes * whole < n:
-            made = called(np.uint64(whole), *given)
+            row = called(np.uint64(whole), *args)
             for lane in range(lanes):  # in steps that a compiler can count
                 if lanes * whole + lane < n:
-                    out[lanes * whole + lane] = cast(made[lane])
+                    out[lanes * whole + lane] = cast(row[lane])
 
     given = types.Tuple([computed(dtype) for dtype in kernel.parameters])
     pointers = types.CPointer(stored), types.CPointer(given)

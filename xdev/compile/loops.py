@@ -152,7 +152,7 @@ def register(
         ctypes.c_int,
         ctypes.c_char_p,
     )
-    made: np.ufunc = make(loops, data, types, *counts, *texts, 0, dimensions)
+    ufunc: np.ufunc = make(loops, data, types, *counts, *texts, 0, dimensions)
     if user is not None:
         add = _function(
             REGISTER_LOOP_FOR_TYPE,
@@ -163,8 +163,8 @@ def register(
             ctypes.POINTER(ctypes.c_int),
             ctypes.c_void_p,
         )
-        add(made, user, loop, (ctypes.c_int * len(numbers))(*numbers), None)
-    return made
+        add(ufunc, user, loop, (ctypes.c_int * len(numbers))(*numbers), None)
+    return ufunc
 
 
 @cache

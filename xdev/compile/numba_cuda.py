@@ -210,14 +210,14 @@ def _device(function: Any) -> Any:
 
     So are the functions inside that Numba compiled, which this one does not know.
     """
-    known, cells = named_globals(function), function.__closure__ or ()
+    namespace, cells = named_globals(function), function.__closure__ or ()
     for name in function.__code__.co_names:
-        if name in known:  # the others are builtins, and attributes
-            known[name] = _called(known[name])
+        if name in namespace:  # the others are builtins, and attributes
+            namespace[name] = _called(namespace[name])
     closure = tuple(CellType(_called(cell.cell_contents)) for cell in cells)
     plain = FunctionType(
         function.__code__,
-        known,
+        namespace,
         function.__name__,
         function.__defaults__,
         closure or None,
@@ -241,5 +241,5 @@ def _elementwise(function: Any, nin: int, nout: int) -> Callable[..., None]:
     lines = [head, f"    {stores} = function({loads})"]
     namespace: dict[str, Any] = {"function": function}
     exec("\n".join(lines), namespace)  # noqa: S102 - names and numbers of our own
-    made: Callable[..., None] = namespace["elementwise"]
-    return made
+    loop: Callable[..., None] = namespace["elementwise"]
+    return loop

@@ -111,8 +111,8 @@ def _divisions(*, library: bool) -> dict[tuple[Any, str], Entry]:
         return formulas.float_divmod(builder, values, fmod, floor)
 
     def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found = both(builder, values)
-        return context.make_tuple(builder, signature.return_type, found)
+        items = both(builder, values)
+        return context.make_tuple(builder, signature.return_type, items)
 
     return {
         (np.divmod, "f"): pair,
@@ -180,13 +180,13 @@ def _powers(general: Entry) -> Entry:
         test = numba.core.types.boolean(kind, kind)
         simple = context.compile_internal(builder, formulas.is_product, test, values)
         simple = context.cast(builder, simple, test.return_type, numba.core.types.bool_)
-        found = numba.core.cgutils.alloca_once(builder, context.get_value_type(kind))
+        result = numba.core.cgutils.alloca_once(builder, context.get_value_type(kind))
         sides = _python(formulas.product), general
         with builder.if_else(simple) as branches:
             for branch, side in zip(branches, sides, strict=True):
                 with branch:
-                    builder.store(side(context, builder, signature, values), found)
-        return builder.load(found)
+                    builder.store(side(context, builder, signature, values), result)
+        return builder.load(result)
 
     return entry
 
@@ -212,8 +212,8 @@ def _scaled(inner: Entry, before: float, after: float) -> Entry:
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = signature.return_type
         value = times(context, builder, kind, values[0], before)
-        found = inner(context, builder, signature, [value])
-        return times(context, builder, kind, found, after)
+        result = inner(context, builder, signature, [value])
+        return times(context, builder, kind, result, after)
 
     return entry
 
@@ -273,12 +273,12 @@ def _extreme(compare: Any) -> Entry:
     """
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found, *others = values
+        extreme, *others = values
         test = _optional.numba().core.types.boolean(*signature.args[:2])
         beyond = context.get_function(compare, test)
         for other in others:
-            found = builder.select(beyond(builder, (other, found)), other, found)
-        return found
+            extreme = builder.select(beyond(builder, (other, extreme)), other, extreme)
+        return extreme
 
     return entry
 

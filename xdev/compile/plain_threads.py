@@ -77,7 +77,7 @@ def elements(loop: int, words: bytes, shares: Shares) -> int:
     axes = list(zip(shape, steps, strict=True))[::-1]  # the innermost first
     call, libc, kind = _LOOP(loop), ctypes.CDLL(None), _WORD * count
     inner = kind(*steps[-1])
-    told: list[int] = []
+    exceptions: list[int] = []
 
     def piece(start: int, stop: int, _: int) -> None:
         libc.feclearexcept(ERRORS)
@@ -89,10 +89,10 @@ def elements(loop: int, words: bytes, shares: Shares) -> int:
             n = min(shape[-1] - start % shape[-1], stop - start)
             call(kind(*here), ctypes.byref(_WORD(n)), inner, None)
             start += n
-        told.append(libc.fetestexcept(ERRORS))
+        exceptions.append(libc.fetestexcept(ERRORS))
 
     _share(piece, shares)
-    return reduce(or_, told, 0)
+    return reduce(or_, exceptions, 0)
 
 
 def _taken(todo: deque[int]) -> Iterator[int]:

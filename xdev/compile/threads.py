@@ -87,8 +87,10 @@ def elements(
     words = array("q", [len(places), len(shape) - 1, *shape, *places])
     for row in steps:
         words.extend(row)
-    told: int = team().elements(loop, words.tobytes(), _shares(0, n, grain, PIECES))
-    return told
+    exceptions: int = team().elements(
+        loop, words.tobytes(), _shares(0, n, grain, PIECES)
+    )
+    return exceptions
 
 
 def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:
@@ -261,8 +263,8 @@ class CostModel:
         """So many elements or more are worth a look at the time that they take."""
         if self.threshold:
             return self.threshold
-        known = self._calls and self._seconds * LEAST >= self._times * CUT
-        return 0 if known else LEAST
+        measured = self._calls and self._seconds * LEAST >= self._times * CUT
+        return 0 if measured else LEAST
 
     @property
     def grain(self) -> int:
@@ -282,8 +284,8 @@ class CostModel:
         """Take in how long one thread took."""
         self._learn(seconds, n)
         if n:
-            known = self._alone.get(n.bit_length(), seconds / n)
-            self._alone[n.bit_length()] = min(known, seconds / n)
+            least = self._alone.get(n.bit_length(), seconds / n)
+            self._alone[n.bit_length()] = min(least, seconds / n)
 
     def add_parallel(self, seconds: float, n: int) -> None:
         """Take in how long several threads took; where that is longer, they rest."""

@@ -124,9 +124,9 @@ def _careful(module: Any, name: str, kind: Kind, lanes: int) -> Any:
 
 def _declare(module: Any, name: str, kind: Kind, lanes: int = 1) -> Any:
     ir = _optional.llvm_ir()
-    known = module.globals.get(name)
-    if known is not None:
-        return known
+    declared = module.globals.get(name)
+    if declared is not None:
+        return declared
     llvm_type, arity = shape(kind.type, lanes), FUNCTIONS[module.name].arity
     return ir.Function(module, ir.FunctionType(llvm_type, [llvm_type] * arity), name)
 
@@ -201,12 +201,12 @@ def vectorized(library: Any) -> Any:
     if not used or not has_feature("fma"):
         return library
     text = CALLED.sub(_renamed, text)
-    made = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(text)
     for name, kind in {SYMBOLS[spelling] for spelling in used}:
         part = llvm.parse_assembly(module_text(name, kind))
-        part.triple, part.data_layout = made.triple, made.data_layout
-        made.link_in(part)
-    return Linkable(made)
+        part.triple, part.data_layout = module.triple, module.data_layout
+        module.link_in(part)
+    return Linkable(module)
 
 
 def _calling(text: str) -> str:
@@ -221,5 +221,5 @@ def _calling(text: str) -> str:
 
 
 def _renamed(call: re.Match[str]) -> str:
-    known = SYMBOLS.get(call[1])
-    return f"@{symbol(*known)}(" if known else call[0]
+    spelled = SYMBOLS.get(call[1])
+    return f"@{symbol(*spelled)}(" if spelled else call[0]

@@ -300,7 +300,7 @@ class Memory:
         self, arguments: Sequence[Argument]
     ) -> list[tuple[Any, list[Any], list[Any]]]:
         """Return where each array is, a ``char*``, its shape and its strides."""
-        found: list[tuple[Any, list[Any], list[Any]]] = []
+        arrays: list[tuple[Any, list[Any], list[Any]]] = []
         layout = HEADER + SLOT * len(arguments)
         for place, argument in enumerate(arguments):
             if argument.ndim is None:
@@ -309,9 +309,9 @@ class Memory:
             shape = [self._layout(k, "zext") for k in range(layout, middle)]
             strides = [self._layout(k, "sext") for k in range(middle, after)]
             data = self.pointer(self.word(HEADER + SLOT * place))
-            found.append((data, shape, strides))
+            arrays.append((data, shape, strides))
             layout = after
-        return found
+        return arrays
 
     def array(
         self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]
@@ -320,12 +320,12 @@ class Memory:
         kind = argument.type
         model = self.context.data_model_manager[kind.dtype]
         pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
-        made = self.context.make_array(kind)(self.context, self.builder)
+        struct = self.context.make_array(kind)(self.context, self.builder)
         itemsize = self.int64(argument.dtype.itemsize)
         self.target.arrays.populate_array(
-            made, pointer, shape, strides, itemsize, meminfo=None
+            struct, pointer, shape, strides, itemsize, meminfo=None
         )
-        return made._getvalue()  # noqa: SLF001 - how Numba names it
+        return struct._getvalue()  # noqa: SLF001 - how Numba names it
 
     def cores(
         self, arguments: Sequence[Argument], cores: Sequence[Argument], number: Any
@@ -495,8 +495,8 @@ def _updating(target: Target, name: str) -> Any:
                 context, builder, a, array, places, wraparound=True
             )
             values = [
-                context.cast(builder, given, kind, a.dtype)
-                for given, kind in zip(args[2:], (expected, value), strict=True)
+                context.cast(builder, operand, kind, a.dtype)
+                for operand, kind in zip(args[2:], (expected, value), strict=True)
             ]
             return _updated(target, builder, a.dtype, pointer, name, *values)
 
@@ -577,8 +577,8 @@ def _extreme(b: Any, where: Any, bits: Any, name: str, value: Any) -> Any:
     )
     b.cbranch(b.and_(b.fcmp_ordered("ord", old, old), better), swap, done)
     b.position_at_end(swap)
-    found = b.cmpxchg(where, seen, b.bitcast(value, bits), ORDER, ORDER)
-    seen.add_incoming(b.extract_value(found, 0), swap)
-    b.cbranch(b.extract_value(found, 1), done, test)
+    exchanged = b.cmpxchg(where, seen, b.bitcast(value, bits), ORDER, ORDER)
+    seen.add_incoming(b.extract_value(exchanged, 0), swap)
+    b.cbranch(b.extract_value(exchanged, 1), done, test)
     b.position_at_end(done)
     return old

@@ -51,9 +51,9 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
         the source line.
     """
     digest, name = digests.digest(grid.function), grid.function.__name__
-    made = loops.kept(digest, grid.parts, name, partial(_compiled, grid))
-    function = _PROTOTYPE(made)
-    function.address = made  # type: ignore[attr-defined]
+    address = loops.kept(digest, grid.parts, name, partial(_compiled, grid))
+    function = _PROTOTYPE(address)
+    function.address = address  # type: ignore[attr-defined]
     return function
 
 
@@ -64,8 +64,8 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
     compiled = _compiled_for(grid, grid.arguments)
     errors.refuse_faults(grid.function, grid.arguments, compiled)
 
-    def emit(context: Any, builder: Any, given: Any) -> None:
-        start, stop, words = given
+    def emit(context: Any, builder: Any, arguments: Any) -> None:
+        start, stop, words = arguments
         memory = Memory(target(CPU), context, builder, words)
         _loop(grid, compiled, memory, start, stop)
 
@@ -91,8 +91,8 @@ def writes(grid: Grid) -> frozenset[int]:
     digest = digests.digest(function)
     parts = "writes", *grid.parts, digests.environment()
     key = None if digest is None else digests.joined(digest, *parts)
-    found = None if key is None else _written.load(key)
-    if found is None:
+    written = None if key is None else _written.load(key)
+    if written is None:
         _compiled_for(grid, arguments)
         places = bytearray()
         for k, own in enumerate(arguments):
@@ -101,10 +101,10 @@ def writes(grid: Grid) -> frozenset[int]:
                 _compiled_for(grid, (*arguments[:k], frozen, *arguments[k + 1 :]))
             except TypeError:
                 places.append(k)
-        found = bytes(places)
+        written = bytes(places)
         if key is not None:
-            _written.save(key, found, function.__name__)
-    return frozenset(found)
+            _written.save(key, written, function.__name__)
+    return frozenset(written)
 
 
 def _compiled_for(grid: Grid, arguments: tuple[Argument, ...]) -> Any:
@@ -139,8 +139,8 @@ def device_function(
         It cannot be compiled for them, or returns something.
     """
     target(CPU)
-    made = cpu.jitted(function, kinds, shown, fastmath=fastmath, _nrt=False)
-    (compiled,) = made.overloads.values()
+    dispatcher = cpu.jitted(function, kinds, shown, fastmath=fastmath, _nrt=False)
+    (compiled,) = dispatcher.overloads.values()
     check_result(function, shown, compiled.signature.return_type)
     return compiled
 
@@ -253,8 +253,8 @@ def _compiled_inner(
         device_function(function, [a.type for a in case], arguments, fastmath=fastmath)
         for case in cases
     ]
-    for made in compiled:
-        errors.refuse_faults(function, arguments, made)
+    for one in compiled:
+        errors.refuse_faults(function, arguments, one)
 
     emit = partial(_cores, places, cases, compiled)
     return cpu.emitted(emit, *[_optional.numba().core.types.voidptr] * 4)
@@ -266,14 +266,14 @@ def _cores(
     compiled: Sequence[Any],
     context: Any,
     builder: Any,
-    given: Sequence[Any],
+    pointers: Sequence[Any],
 ) -> None:
     """Emit the loop over what NumPy hands over: addresses, extents and strides.
 
     Of two cases the second is for arrays that lie in C order without gaps.
     """
     args, dimensions, steps = (
-        Memory(target(CPU), context, builder, pointer) for pointer in given[:3]
+        Memory(target(CPU), context, builder, pointer) for pointer in pointers[:3]
     )
     size, count = dimensions.word(0), len(places)
     data, outer = map(args.pointer, args.words(0, count)), steps.words(0, count)

@@ -42,17 +42,17 @@ def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
     function : callable
         A Python function.
     """
-    known: dict[str, Any] = function.__globals__
-    if known.get(RANGE) is not range:
+    namespace: dict[str, Any] = function.__globals__
+    if namespace.get(RANGE) is not range:
         return function
     with _lock:
-        names = {**known, RANGE: _range()}
+        names = {**namespace, RANGE: _range()}
     code, defaults, cells = (
         getattr(function, f"__{part}__") for part in ("code", "defaults", "closure")
     )
-    made = FunctionType(code, names, function.__name__, defaults, cells)
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    return made
+    copy = FunctionType(code, names, function.__name__, defaults, cells)
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy
 
 
 @cache
@@ -80,30 +80,32 @@ def _range() -> Any:
     @extending.intrinsic  # type: ignore[untyped-decorator]
     def span(typing: Any, first: Any, last: Any = None) -> Any:
         one = last is None or isinstance(last, types.Omitted)
-        found = typing.resolve_function_type(
+        signature = typing.resolve_function_type(
             typing.resolve_value_type(range), (first,) if one else (first, last), {}
         )
-        if found is None:
+        if signature is None:
             return None
-        kind = found.args[0]  # the index's type is that of Numba's own range
+        kind = signature.args[0]  # the index's type is that of Numba's own range
 
-        def begin(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            made = context.make_helper(builder, signature.return_type)
-            start = context.get_constant(kind, 0) if one else given[0]
-            made.place = cgutils.alloca_once_value(builder, start)
-            made.stop = given[0] if one else given[1]
-            return made._getvalue()  # noqa: SLF001 - how Numba names it
+        def begin(context: Any, builder: Any, signature: Any, bounds: Any) -> Any:
+            helper = context.make_helper(builder, signature.return_type)
+            start = context.get_constant(kind, 0) if one else bounds[0]
+            helper.place = cgutils.alloca_once_value(builder, start)
+            helper.stop = bounds[0] if one else bounds[1]
+            return helper._getvalue()  # noqa: SLF001 - how Numba names it
 
         return Span(kind)(kind, types.Omitted(None) if one else kind), begin
 
-    def turn(context: Any, builder: Any, signature: Any, args: Any, made: Any) -> None:
+    def turn(
+        context: Any, builder: Any, signature: Any, args: Any, result: Any
+    ) -> None:
         (kind,) = signature.args
         span = context.make_helper(builder, kind, value=args[0])
         index = builder.load(span.place)
         signed = kind.yield_type.signed
         less = builder.icmp_signed if signed else builder.icmp_unsigned
-        made.set_valid(less("<", index, span.stop, name=MARK))
-        made.yield_(index)
+        result.set_valid(less("<", index, span.stop, name=MARK))
+        result.yield_(index)
         flags = ["nsw" if signed else "nuw"]  # past the end nobody looks at it
         builder.store(builder.add(index, index.type(1), flags=flags), span.place)
 
@@ -272,9 +274,9 @@ def ltoir(
 
     @compiler.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:
-        def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            memory = Memory(compiler, context, builder, given[3], narrow=narrow)
-            values = grid.operands(memory, given[:DIMENSIONS], grid.load(memory))
+        def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+            memory = Memory(compiler, context, builder, args[3], narrow=narrow)
+            values = grid.operands(memory, args[:DIMENSIONS], grid.load(memory))
             call(context, builder, grid, values)
             return context.get_dummy_value()
 
@@ -312,8 +314,8 @@ def call(context: Any, builder: Any, grid: Grid, values: Sequence[Any]) -> None:
         builder, function, types.void(*grid.types()), caching=False
     )
     check_result(grid.function, grid.shown, compiled.signature.return_type)
-    made = compiled.library.get_function(compiled.fndesc.llvm_func_name)
-    unroll(made, target(CUDA).cgutils.ir)
+    code = compiled.library.get_function(compiled.fndesc.llvm_func_name)
+    unroll(code, target(CUDA).cgutils.ir)
     context.call_internal_no_propagate(
         builder, compiled.fndesc, compiled.signature, values
     )
