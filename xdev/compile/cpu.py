@@ -74,7 +74,7 @@ LIGHT = 10  # simple instructions that take less time than loading and storing d
 COPYING = 4  # simple instructions that copying an element is worth
 
 
-class Operand(NamedTuple):
+class LoopOperand(NamedTuple):
     """One operand: its Numba type in memory, that of its values, its size."""
 
     stored: Any
@@ -91,7 +91,7 @@ class Body:
     ----------
     compiled : CompileResult
         The scalar function for the operands' types.
-    inputs, outputs : list of Operand
+    inputs, outputs : list of LoopOperand
         What is loaded and stored.
     branches : bool
         Whether the function has conditions. SIMD code computes both sides, so that
@@ -102,8 +102,8 @@ class Body:
     """
 
     compiled: Any
-    inputs: list[Operand]
-    outputs: list[Operand]
+    inputs: list[LoopOperand]
+    outputs: list[LoopOperand]
     branches: bool
     work: Work
     library: Any = field(init=False)  # the function's, whose mathematics is vectorized
@@ -112,7 +112,7 @@ class Body:
         self.library = vectorized(self.compiled.library)
 
     @property
-    def operands(self) -> list[Operand]:
+    def operands(self) -> list[LoopOperand]:
         """Return the inputs, then the outputs, as NumPy has them."""
         return self.inputs + self.outputs
 
@@ -370,9 +370,9 @@ def _branches(function: Callable[..., Any]) -> bool:
     return any(_branches(one) for one in called if one is not None)
 
 
-def _operand(dtype: np.dtype[Any]) -> Operand:
+def _operand(dtype: np.dtype[Any]) -> LoopOperand:
     kind = computed(dtype)
-    return Operand(stored(dtype) if is_half(dtype) else kind, kind, dtype.itemsize)
+    return LoopOperand(stored(dtype) if is_half(dtype) else kind, kind, dtype.itemsize)
 
 
 @cache

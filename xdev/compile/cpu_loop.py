@@ -37,7 +37,7 @@ BLOCK = 8192  # bytes of values that are folded in pairs at once
 BINARY = 2
 
 
-class Row(NamedTuple):
+class Strided(NamedTuple):
     """Values at a stride: their Numba type, where the first is, bytes to the next."""
 
     kind: Any
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 @final
-class Memory:
+class Emitter:
     """Loads, stores and loops of one function that is being emitted.
 
     Parameters
@@ -103,15 +103,15 @@ class Memory:
         """Return bytes on the stack for as long as the function runs, not cleared."""
         kind = self.ir.ArrayType(self.ir.IntType(8), nbytes)
         with self.builder.goto_entry_block():
-            memory = self.builder.alloca(kind)
-        memory.align = LINE
-        return self.builder.bitcast(memory, self.byte)
+            place = self.builder.alloca(kind)
+        place.align = LINE
+        return self.builder.bitcast(place, self.byte)
 
     def loop(
         self,
         count: Any,
-        inputs: Sequence[Row],
-        outputs: Sequence[Row],
+        inputs: Sequence[Strided],
+        outputs: Sequence[Strided],
         compute: Callable[[list[Any]], Sequence[Any]] = list,
         *,
         advice: Advice | None = None,
@@ -123,7 +123,7 @@ class Memory:
         ----------
         count : LLVM value
             Of iterations.
-        inputs, outputs : sequence of Row
+        inputs, outputs : sequence of Strided
             What is loaded and stored.
         compute : callable
             Emits the outputs' values of the inputs'; without it they are copied.
@@ -174,7 +174,7 @@ class Memory:
         name : str
             What tells it from others.
         emit : callable
-            Emits it, of the function's own :class:`Memory`, what it is ``of``, and the
+            Emits it, of the function's own :class:`Emitter`, what it is ``of``, and the
             arguments.
         of : tuple
             What is known while it is emitted.
@@ -192,7 +192,7 @@ class Memory:
                 if argument.type == self.byte:
                     argument.add_attribute("noalias")
             own = ir.IRBuilder(callee.append_basic_block("entry"))
-            emit(Memory(self.context, own), *of, *callee.args)
+            emit(Emitter(self.context, own), *of, *callee.args)
             own.ret_void()
         b.call(callee, arguments)
 
@@ -221,13 +221,15 @@ def emit(
     reorderable : bool
         Whether reductions may fold values in pairs.
     """
-    memory, b = Memory(context, builder), builder
-    intp, operands, nin = memory.intp, body.operands, len(body.inputs)
+    emitter, b = Emitter(context, builder), builder
+    intp, operands, nin = emitter.intp, body.operands, len(body.inputs)
     args, dimensions, steps, indices = arguments
     numbers = [intp(k) for k in range(len(operands))]
-    count = memory.word(dimensions, intp, numbers[0])
+    count = emitter.word(dimensions, intp, numbers[0])
     rows = [
-        Row(o.stored, memory.word(args, memory.byte, k), memory.word(steps, intp, k))
+        Strided(
+            o.stored, emitter.word(args, emitter.byte, k), emitter.word(steps, intp, k)
+        )
         for o, k in zip(operands, numbers, strict=True)
     ]
     done = builder.append_basic_block("done")
@@ -242,77 +244,82 @@ def emit(
     if in_place and nin <= BINARY:
         there = b.icmp_unsigned("!=", b.ptrtoint(indices, intp), intp(0))
         with where(there, likely=False):
-            extent = memory.word(dimensions, intp, numbers[1])
-            _at_indices(memory, body, rows, count, indices, extent)
+            extent = emitter.word(dimensions, intp, numbers[1])
+            _at_indices(emitter, body, rows, count, indices, extent)
     for case in body.cases:
         fixed = [
             row._replace(stride=intp(s)) for row, s in zip(rows, case, strict=True)
         ]
         pairs = zip(rows, fixed, strict=True)
-        equal = memory.every(memory.equal(a.stride, c.stride) for a, c in pairs)
-        with where(b.and_(equal, _apart(memory, body, fixed, count))):
+        equal = emitter.every(emitter.equal(a.stride, c.stride) for a, c in pairs)
+        with where(b.and_(equal, _apart(emitter, body, fixed, count))):
             starts = [row.start for row in rows]
-            memory.call(f"row.{case}", _row, (body, case), *starts, count)
+            emitter.call(f"row.{case}", _row, (body, case), *starts, count)
     if body.blocks:
-        suited = _suits_blocks(memory, body, rows, count)
-        with where(b.and_(suited, _apart(memory, body, rows, count))):
-            _blocks(memory, body, rows, count)
+        suited = _suits_blocks(emitter, body, rows, count)
+        with where(b.and_(suited, _apart(emitter, body, rows, count))):
+            _blocks(emitter, body, rows, count)
     if in_place and nin == BINARY:
         paired = reorderable and operands[0] == operands[1]
         same = b.icmp_unsigned("==", rows[0].start, rows[2].start)
-        still = [memory.equal(rows[k].stride, intp(0)) for k in (0, 2)]
-        with where(memory.every([same, *still])):
+        still = [emitter.equal(rows[k].stride, intp(0)) for k in (0, 2)]
+        with where(emitter.every([same, *still])):
             if paired:
                 with where(b.icmp_signed(">=", count, intp(PAIRED))):
-                    _reduce_in_pairs(memory, body, rows, count)
-            _reduce(memory, body, rows, count, alone=paired)
-    _elementwise(memory, body, rows, count)
+                    _reduce_in_pairs(emitter, body, rows, count)
+            _reduce(emitter, body, rows, count, alone=paired)
+    _elementwise(emitter, body, rows, count)
     b.branch(done)
     b.position_at_end(done)
     if body.branches or body.work.compares:  # of NaN's NumPy's comparisons say nothing
-        _clear_exceptions(memory, ALL if body.branches else INVALID)
+        _clear_exceptions(emitter, ALL if body.branches else INVALID)
 
 
 def _elementwise(
-    memory: Memory, body: Body, rows: Sequence[Row], count: Any, *, apart: bool = False
+    emitter: Emitter,
+    body: Body,
+    rows: Sequence[Strided],
+    count: Any,
+    *,
+    apart: bool = False,
 ) -> None:
     """Emit the loop at given strides."""
     nin, advice = len(body.inputs), body.advice(apart=apart)
-    compute = partial(body.compute, memory.context, memory.builder)
-    memory.loop(count, rows[:nin], rows[nin:], compute, advice=advice)
+    compute = partial(body.compute, emitter.context, emitter.builder)
+    emitter.loop(count, rows[:nin], rows[nin:], compute, advice=advice)
 
 
-def _row(memory: Memory, body: Body, case: Sequence[int], *arguments: Any) -> None:
+def _row(emitter: Emitter, body: Body, case: Sequence[int], *arguments: Any) -> None:
     """Emit the loop over operands that are apart, at strides of a case."""
     *starts, count = arguments
     rows = [
-        Row(operand.stored, start, memory.intp(stride))
+        Strided(operand.stored, start, emitter.intp(stride))
         for operand, start, stride in zip(body.operands, starts, case, strict=True)
     ]
-    _elementwise(memory, body, rows, count, apart=True)
+    _elementwise(emitter, body, rows, count, apart=True)
 
 
 def _at_indices(
-    memory: Memory,
+    emitter: Emitter,
     body: Body,
-    rows: Sequence[Row],
+    rows: Sequence[Strided],
     count: Any,
     indices: Any,
     extent: Any,
 ) -> None:
     """Emit the loop over indices, of which negative ones count from the end."""
-    b, intp = memory.builder, memory.intp
+    b, intp = emitter.builder, emitter.intp
 
     def index_of(k: Any) -> Any:
-        index = memory.word(indices, intp, k)
+        index = emitter.word(indices, intp, k)
         negative = b.icmp_signed("<", index, intp(0))
         return b.select(negative, b.add(index, extent), index)
 
-    first, compute = rows[0], partial(body.compute, memory.context, memory.builder)
-    memory.loop(count, rows[:-1], [first], compute, advice=ALONE, index_of=index_of)
+    first, compute = rows[0], partial(body.compute, emitter.context, emitter.builder)
+    emitter.loop(count, rows[:-1], [first], compute, advice=ALONE, index_of=index_of)
 
 
-def _apart(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> Any:
+def _apart(emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any) -> Any:
     """Return whether no store of one iteration touches what another loads.
 
     Operands are where others are not, or lie beside each other in the same larger
@@ -320,7 +327,7 @@ def _apart(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> Any:
     single one: its value depends on every load, so that no load can move behind the
     store.
     """
-    b, intp, zero = memory.builder, memory.intp, memory.intp(0)
+    b, intp, zero = emitter.builder, emitter.intp, emitter.intp(0)
     sizes = [operand.itemsize for operand in body.operands]
     starts = [b.ptrtoint(row.start, intp) for row in rows]
     last, bounds = b.sub(count, intp(1)), []
@@ -345,25 +352,27 @@ def _apart(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> Any:
             )
             if len(body.outputs) == 1:
                 wide = b.icmp_signed(">=", span, intp(max(sizes[k], sizes[out])))
-                beside = b.or_(beside, b.and_(memory.equal(way, zero), wide))
-            same = memory.equal(rows[k].stride, stride)
+                beside = b.or_(beside, b.and_(emitter.equal(way, zero), wide))
+            same = emitter.equal(rows[k].stride, stride)
             tests.append(b.or_(clear, b.and_(same, beside)))
-    return memory.every(tests)
+    return emitter.every(tests)
 
 
-def _suits_blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> Any:
+def _suits_blocks(
+    emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any
+) -> Any:
     """Return whether the loop in blocks gains by its rows."""
-    b, tests = memory.builder, []
+    b, tests = emitter.builder, []
     if not body.dear:  # numbers alone are worth rows
         for k, (row, operand) in enumerate(zip(rows, body.operands, strict=True)):
-            tests.append(memory.equal(row.stride, memory.intp(operand.itemsize)))
+            tests.append(emitter.equal(row.stride, emitter.intp(operand.itemsize)))
             if k < len(body.inputs):
-                number = memory.equal(row.stride, memory.intp(0))
+                number = emitter.equal(row.stride, emitter.intp(0))
                 tests[k] = b.or_(tests[k], number)
-    return memory.every([b.icmp_signed(">=", count, memory.intp(FEW)), *tests])
+    return emitter.every([b.icmp_signed(">=", count, emitter.intp(FEW)), *tests])
 
 
-def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None:
+def _blocks(emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any) -> None:
     """Emit the loop over operands that are apart, whatever their strides, in blocks.
 
     Operands that are not contiguous pass through rows that are, so that one SIMD loop
@@ -373,67 +382,72 @@ def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None
     between operands is in values, without a branch: LLVM would make a loop for each
     combination.
     """
-    b, intp, nin = memory.builder, memory.intp, len(body.inputs)
+    b, intp, nin = emitter.builder, emitter.intp, len(body.inputs)
     none, sizes = intp(0), [operand.itemsize for operand in body.operands]
     length = intp(max(min(LONG, ROOM // sum(sizes)) // LINE * LINE, SHORT))
     own, plain, moved = [], [], []
 
-    def move(k: int, target: Row, source: Row, n: Any) -> None:
+    def move(k: int, target: Strided, source: Strided, n: Any) -> None:
         what = source.kind, sizes[k]
-        memory.call(f"copy.{source.kind}", _copy, what, *target[1:], *source[1:], n)
+        emitter.call(f"copy.{source.kind}", _copy, what, *target[1:], *source[1:], n)
 
     for k, (row, size) in enumerate(zip(rows, sizes, strict=True)):
-        own.append(Row(row.kind, memory.room(length.constant * size), intp(size)))
-        plain.append(memory.equal(row.stride, intp(size)))
+        own.append(Strided(row.kind, emitter.room(length.constant * size), intp(size)))
+        plain.append(emitter.equal(row.stride, intp(size)))
         there = plain[k]
         if k < nin > 1:  # a function of one number is not worth the code
-            number = memory.equal(row.stride, none)
+            number = emitter.equal(row.stride, none)
             with b.if_then(number):
-                move(k, own[k], row, memory.smaller(count, length))
+                move(k, own[k], row, emitter.smaller(count, length))
             there = b.or_(there, number)
         moved.append(b.select(there, none, length))
     moving = range(len(rows) if body.dear else 0)
 
-    with memory.cgutils.for_range_slice(b, none, count, length, intp) as (base, _):
-        n = memory.smaller(length, b.sub(count, base))
+    with emitter.cgutils.for_range_slice(b, none, count, length, intp) as (base, _):
+        n = emitter.smaller(length, b.sub(count, base))
         here = [
-            row._replace(start=memory.at(row.start, base, row.stride)) for row in rows
+            row._replace(start=emitter.at(row.start, base, row.stride)) for row in rows
         ]
         triples = zip(plain, here, own, strict=True)
         starts = [b.select(one, there.start, row.start) for one, there, row in triples]
         for k in moving[:nin]:
-            move(k, own[k], here[k], memory.smaller(n, moved[k]))
-        memory.call(f"row.{sizes}", _row, (body, sizes), *starts, n)
+            move(k, own[k], here[k], emitter.smaller(n, moved[k]))
+        emitter.call(f"row.{sizes}", _row, (body, sizes), *starts, n)
         for k in moving[nin:]:
-            move(k, here[k], own[k], memory.smaller(n, moved[k]))
+            move(k, here[k], own[k], emitter.smaller(n, moved[k]))
 
 
-def _copy(memory: Memory, kind: Any, size: int, *arguments: Any) -> None:
+def _copy(emitter: Emitter, kind: Any, size: int, *arguments: Any) -> None:
     """Emit what copies elements in their order, at strides of target and source."""
     *ways, n = arguments  # of target and source: a start, a step
-    b, one, pairs, rest = memory.builder, memory.intp(1), [], []
+    b, one, pairs, rest = emitter.builder, emitter.intp(1), [], []
     if size <= WORD:  # processors copy integers faster
         kind = _optional.numba().core.types.Integer.from_bitwidth(8 * size)
     for start, step in zip(ways[::2], ways[1::2], strict=True):
         double = b.shl(step, one)  # two an iteration: fewer sums wait for one another
-        starts = start, memory.at(start, one, step)
-        pairs.append([Row(kind, each, double) for each in starts])
-        rest.append([Row(kind, memory.at(start, b.sub(n, one), step), step)])
-    memory.loop(b.ashr(n, one), *reversed(pairs), advice=ALONE)
-    memory.loop(b.and_(n, one), *reversed(rest), advice=ALONE)
+        starts = start, emitter.at(start, one, step)
+        pairs.append([Strided(kind, each, double) for each in starts])
+        rest.append([Strided(kind, emitter.at(start, b.sub(n, one), step), step)])
+    emitter.loop(b.ashr(n, one), *reversed(pairs), advice=ALONE)
+    emitter.loop(b.and_(n, one), *reversed(rest), advice=ALONE)
 
 
 def _reduce(
-    memory: Memory, body: Body, rows: Sequence[Row], count: Any, *, alone: bool
+    emitter: Emitter,
+    body: Body,
+    rows: Sequence[Strided],
+    count: Any,
+    *,
+    alone: bool,
 ) -> None:
     """Emit the fold one by one; the running result is in a register."""
     first, values, last = rows
-    own = Row(first.kind, memory.room(body.inputs[0].itemsize), memory.intp(0))
-    memory.store(own.kind, memory.load(own.kind, first.start), own.start)
-    compute = partial(body.compute, memory.context, memory.builder)
+    own = Strided(first.kind, emitter.room(body.inputs[0].itemsize), emitter.intp(0))
+    emitter.store(own.kind, emitter.load(own.kind, first.start), own.start)
+    compute = partial(body.compute, emitter.context, emitter.builder)
     advice = ALONE if alone else None
-    memory.loop(count, [own, values], [own], compute, advice=advice)
-    memory.store(own.kind, memory.load(own.kind, own.start), last.start)
+    emitter.loop(count, [own, values], [own], compute, advice=advice)
+    emitter.store(own.kind, emitter.load(own.kind, own.start), last.start)
 
 
 # The fold of many values to one, in pairs of neighbours: the order stays theirs.
@@ -444,98 +458,101 @@ def _reduce(
 
 
 def _reduce_in_pairs(
-    memory: Memory, body: Body, rows: Sequence[Row], count: Any
+    emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any
 ) -> None:
     """Emit the fold of the second operand's values onto the first's, which is one."""
-    b, context, operand = memory.builder, memory.context, body.inputs[0]
+    b, context, operand = emitter.builder, emitter.context, body.inputs[0]
     into, values, _ = rows
-    total = memory.room(_size(memory, body))
-    memory.call("fold", _fold, (body,), *values[1:], count, total)
-    first = memory.load(into.kind, into.start)
-    pair = [first, memory.load(operand.computed, total)]
+    total = emitter.room(_size(emitter, body))
+    emitter.call("fold", _fold, (body,), *values[1:], count, total)
+    first = emitter.load(into.kind, into.start)
+    pair = [first, emitter.load(operand.computed, total)]
     (value,) = body.compute(context, b, pair)
-    memory.store(into.kind, value, into.start)
+    emitter.store(into.kind, value, into.start)
 
 
-def _size(memory: Memory, body: Body) -> int:
+def _size(emitter: Emitter, body: Body) -> int:
     """Return the bytes of a value as it is computed with."""
-    kind = memory.context.get_data_type(body.inputs[0].computed)
-    size: int = memory.context.get_abi_sizeof(kind)
+    kind = emitter.context.get_data_type(body.inputs[0].computed)
+    size: int = emitter.context.get_abi_sizeof(kind)
     return size
 
 
-def _fold(memory: Memory, body: Body, *arguments: Any) -> None:
+def _fold(emitter: Emitter, body: Body, *arguments: Any) -> None:
     """Emit the fold of many values to one: of each half by itself, down to blocks."""
     source, stride, count, target = arguments
-    b, intp = memory.builder, memory.intp
-    size, kind = _size(memory, body), body.inputs[0].computed
+    b, intp = emitter.builder, emitter.intp
+    size, kind = _size(emitter, body), body.inputs[0].computed
     block = intp(BLOCK // size)
     with b.if_else(b.icmp_signed("<=", count, block)) as (few, many):
         with few:
-            memory.call("block", _fold_block, (body,), *arguments)
+            emitter.call("block", _fold_block, (body,), *arguments)
         with many:
-            other = memory.room(size)
+            other = emitter.room(size)
             half = b.mul(b.sdiv(count, intp(2 * block.constant)), block)
-            half = b.select(memory.equal(half, intp(0)), block, half)
-            rest = memory.at(source, half, stride)
-            memory.call("fold", _fold, (body,), source, stride, half, target)
+            half = b.select(emitter.equal(half, intp(0)), block, half)
+            rest = emitter.at(source, half, stride)
+            emitter.call("fold", _fold, (body,), source, stride, half, target)
             both = stride, b.sub(count, half)
-            memory.call("fold", _fold, (body,), rest, *both, other)
-            pair = [memory.load(kind, place) for place in (target, other)]
-            (value,) = body.compute(memory.context, b, pair)
-            memory.store(kind, value, target)
+            emitter.call("fold", _fold, (body,), rest, *both, other)
+            pair = [emitter.load(kind, place) for place in (target, other)]
+            (value,) = body.compute(emitter.context, b, pair)
+            emitter.store(kind, value, target)
 
 
-def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
+def _fold_block(emitter: Emitter, body: Body, *arguments: Any) -> None:
     """Emit the fold of a block, whose values are copied where they are not a row."""
     source, stride, count, target = arguments
-    b, operand, size = memory.builder, body.inputs[1], _size(memory, body)
-    step, copied = memory.intp(size), memory.room(BLOCK)
-    plain = memory.equal(stride, step)
+    b, operand, size = emitter.builder, body.inputs[1], _size(emitter, body)
+    step, copied = emitter.intp(size), emitter.room(BLOCK)
+    plain = emitter.equal(stride, step)
     if operand.computed != operand.stored:
         plain = plain.type(0)
-    rows = Row(operand.stored, source, stride), Row(operand.computed, copied, step)
-    memory.loop(b.select(plain, memory.intp(0), count), rows[:1], rows[1:])
-    row, spare = b.select(plain, source, copied), memory.room(BLOCK)
-    memory.call("passes", _fold_passes, (body, size), row, spare, count, target)
+    rows = (
+        Strided(operand.stored, source, stride),
+        Strided(operand.computed, copied, step),
+    )
+    emitter.loop(b.select(plain, emitter.intp(0), count), rows[:1], rows[1:])
+    row, spare = b.select(plain, source, copied), emitter.room(BLOCK)
+    emitter.call("passes", _fold_passes, (body, size), row, spare, count, target)
 
 
-def _fold_passes(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
+def _fold_passes(emitter: Emitter, body: Body, size: int, *arguments: Any) -> None:
     """Emit a pass, which leaves half the values, and those after it."""
     row, spare, count, target = arguments
-    b, one, step = memory.builder, memory.intp(1), memory.intp(size)
+    b, one, step = emitter.builder, emitter.intp(1), emitter.intp(size)
     kind = body.inputs[1].computed
     half, odd = b.ashr(count, one), b.and_(count, one)
-    with b.if_else(memory.equal(half, memory.intp(0))) as (last, several):
+    with b.if_else(emitter.equal(half, emitter.intp(0))) as (last, several):
         with last:
-            memory.store(kind, memory.load(kind, row), target)
+            emitter.store(kind, emitter.load(kind, row), target)
         with several:
-            memory.call("pairs", _pairs, (body, size), row, spare, half)
-            with b.if_then(memory.equal(odd, one)):
-                value = memory.load(kind, memory.at(row, b.sub(count, one), step))
-                memory.store(kind, value, memory.at(spare, half, step))
+            emitter.call("pairs", _pairs, (body, size), row, spare, half)
+            with b.if_then(emitter.equal(odd, one)):
+                value = emitter.load(kind, emitter.at(row, b.sub(count, one), step))
+                emitter.store(kind, value, emitter.at(spare, half, step))
             left = b.add(half, odd)
-            rest = spare, memory.at(spare, left, step), left, target
-            memory.call("passes", _fold_passes, (body, size), *rest)
+            rest = spare, emitter.at(spare, left, step), left, target
+            emitter.call("passes", _fold_passes, (body, size), *rest)
 
 
-def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
+def _pairs(emitter: Emitter, body: Body, size: int, *arguments: Any) -> None:
     """Emit one pass: a function of its own, in which nothing written is read."""
     read, written, count = arguments
-    kind, step = body.inputs[0].computed, memory.intp(2 * size)
-    right = memory.at(read, memory.intp(1), memory.intp(size))
-    pair = [Row(kind, start, step) for start in (read, right)]
-    result = [Row(kind, written, memory.intp(size))]
+    kind, step = body.inputs[0].computed, emitter.intp(2 * size)
+    right = emitter.at(read, emitter.intp(1), emitter.intp(size))
+    pair = [Strided(kind, start, step) for start in (read, right)]
+    result = [Strided(kind, written, emitter.intp(size))]
 
     def compute(values: list[Any]) -> list[Any]:
-        return body.compute(memory.context, memory.builder, values)
+        return body.compute(emitter.context, emitter.builder, values)
 
-    memory.loop(count, pair, result, compute)
+    emitter.loop(count, pair, result, compute)
 
 
-def _clear_exceptions(memory: Memory, which: int) -> None:
+def _clear_exceptions(emitter: Emitter, which: int) -> None:
     """Emit a call of C's ``feclearexcept``, which is slow, where one was raised."""
-    b, number = memory.builder, memory.ir.IntType(32)
+    b, number = emitter.builder, emitter.ir.IntType(32)
     raised = called(b, "fetestexcept", number, number(which))
     with b.if_then(b.icmp_signed("!=", raised, number(0)), likely=False):
         called(b, "feclearexcept", number, number(which))

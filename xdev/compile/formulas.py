@@ -223,7 +223,7 @@ def lcm(x: Any, y: Any) -> Any:
 # of 1 by 1 is computed, which is 0, and beside it what x % 0 is. Signs are read as
 # bits. A side that divides x by y itself for other divisors would underflow.
 
-WIDTHS = {"float": 32, "double": 64}  # of LLVM's types
+FLOAT_BITS = {"float": 32, "double": 64}  # of LLVM's types
 
 
 def float_divmod(
@@ -245,7 +245,7 @@ def float_divmod(
     """
     x, y = values
     ir, b, real = _optional.llvm_ir(), builder, x.type
-    word = ir.IntType(WIDTHS[str(real)])
+    word = ir.IntType(FLOAT_BITS[str(real)])
     sign = ir.Constant(word, -1 << (word.width - 1))
     zero, one, half, nan = (ir.Constant(real, v) for v in (0.0, 1.0, 0.5, float("nan")))
 

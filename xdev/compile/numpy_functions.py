@@ -371,7 +371,7 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
 
 def _finite(builder: Any, value: Any) -> Any:
     """Emit whether a float is finite, by its bits: Numba's difference tells of NaN."""
-    width = formulas.WIDTHS[str(value.type)]
+    width = formulas.FLOAT_BITS[str(value.type)]
     word = _optional.llvm_ir().IntType(width)
     exponent = word({32: 0x7F80_0000, 64: 0x7FF0 << 48}[width])
     bits = builder.and_(builder.bitcast(value, word), exponent)

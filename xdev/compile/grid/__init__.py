@@ -18,7 +18,7 @@ import numpy as np
 from xdev import _optional, atomic
 from xdev._forks import module_lock
 from xdev.compile.errors import compile_error
-from xdev.compile.formulas import WIDTHS as FLOAT_BITS
+from xdev.compile.formulas import FLOAT_BITS
 from xdev.compile.numpy_functions import CPU
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ class Grid:
         own = (argument.type for argument in self.arguments)
         return (*[types.intp] * self.indices, *own, *report)
 
-    def load(self, memory: Memory) -> list[Any]:
+    def load(self, memory: KernelMemory) -> list[Any]:
         """Emit the loading of all that is the same for every index."""
         return [] if self.cores is not None else memory.arguments(self.arguments)
 
     def operands(
-        self, memory: Memory, indices: Sequence[Any], loaded: Sequence[Any]
+        self, memory: KernelMemory, indices: Sequence[Any], loaded: Sequence[Any]
     ) -> list[Any]:
         """Emit what one call of the function takes, from the grid's three indices."""
         if self.cores is not None:
@@ -242,7 +242,7 @@ def target(root: str) -> Target:
 
 
 @final
-class Memory:
+class KernelMemory:
     """The words of a kernel, and the values that are loaded from them.
 
     Parameters
@@ -459,7 +459,7 @@ THREE = "array, index, value"
 FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
 DTYPES = ": use int32, int64, uint32, uint64, float32 or float64"
 ORDER = "monotonic"
-WIDTHS = (32, 64)  # bits, which every device can update
+ATOMIC_BITS = (32, 64)  # bits, which every device can update
 
 
 def _overload(update: Any, name: str) -> Any:
@@ -545,7 +545,7 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
         message = "cannot write a read-only array"
     elif (
         not isinstance(a.dtype, types.Integer | types.Float)
-        or a.dtype.bitwidth not in WIDTHS
+        or a.dtype.bitwidth not in ATOMIC_BITS
     ):
         message = f"cannot update elements of {a.dtype}{DTYPES}"
     else:

@@ -18,7 +18,7 @@ from xdev.compile.formulas import called
 from xdev.compile.grid import (
     DIMENSIONS,
     Grid,
-    Memory,
+    KernelMemory,
     check_result,
     target,
 )
@@ -66,7 +66,7 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
 
     def emit(context: Any, builder: Any, arguments: Any) -> None:
         start, stop, words = arguments
-        memory = Memory(target(CPU), context, builder, words)
+        memory = KernelMemory(target(CPU), context, builder, words)
         _loop(grid, compiled, memory, start, stop)
 
     return cpu.emitted(emit, types.int64, types.int64, types.voidptr)
@@ -145,7 +145,7 @@ def device_function(
     return compiled
 
 
-def call(memory: Memory, compiled: Any, values: Sequence[Any]) -> None:
+def call(memory: KernelMemory, compiled: Any, values: Sequence[Any]) -> None:
     """Emit a call of a compiled function; an exception ends this call alone."""
     context = memory.context
     context.active_code_library.add_linking_library(compiled.library)
@@ -154,7 +154,9 @@ def call(memory: Memory, compiled: Any, values: Sequence[Any]) -> None:
     )
 
 
-def _loop(grid: Grid, compiled: Any, memory: Memory, start: Any, stop: Any) -> None:
+def _loop(
+    grid: Grid, compiled: Any, memory: KernelMemory, start: Any, stop: Any
+) -> None:
     """Emit the loop over rows of points, and the one along a row."""
     builder, cgutils = memory.builder, memory.target.cgutils
     _, height, width = memory.words(0, DIMENSIONS)
@@ -186,7 +188,7 @@ def _loop(grid: Grid, compiled: Any, memory: Memory, start: Any, stop: Any) -> N
     builder.position_at_end(done)
 
 
-def _assume(memory: Memory, condition: Any) -> None:
+def _assume(memory: KernelMemory, condition: Any) -> None:
     """Emit a promise to the optimiser."""
     nothing = memory.target.cgutils.ir.VoidType()
     called(memory.builder, "llvm.assume", nothing, condition)
@@ -273,7 +275,7 @@ def _cores(
     Of two cases the second is for arrays that lie in C order without gaps.
     """
     args, dimensions, steps = (
-        Memory(target(CPU), context, builder, pointer) for pointer in pointers[:3]
+        KernelMemory(target(CPU), context, builder, pointer) for pointer in pointers[:3]
     )
     size, count = dimensions.word(0), len(places)
     data, outer = map(args.pointer, args.words(0, count)), steps.words(0, count)

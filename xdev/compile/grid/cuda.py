@@ -14,7 +14,7 @@ from xdev._forks import module_lock
 from xdev.compile import cubins, digests, numba_cuda
 from xdev.compile.cubins import FUNCTION
 from xdev.compile.errors import explained
-from xdev.compile.grid import DIMENSIONS, Grid, Memory, check_result, cpu, target
+from xdev.compile.grid import DIMENSIONS, Grid, KernelMemory, check_result, cpu, target
 from xdev.compile.numpy_functions import CUDA, replaced
 from xdev.errors import DeviceUnavailableError
 
@@ -275,7 +275,7 @@ def ltoir(
     @compiler.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
-            memory = Memory(compiler, context, builder, args[3], narrow=narrow)
+            memory = KernelMemory(compiler, context, builder, args[3], narrow=narrow)
             values = grid.operands(memory, args[:DIMENSIONS], grid.load(memory))
             call(context, builder, grid, values)
             return context.get_dummy_value()
