@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import _optional, native
+from xdev import _config, _optional, native
 from xdev.compile import plain_threads, threads
 
 # JAX reads these when it is imported: two devices, the standard's data types, and no
@@ -189,6 +189,18 @@ def python():
         )
 
     return run
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Return what reads a variable with a text as if for the first time; its names."""
+
+    def reader(name, text):
+        monkeypatch.setenv(name, text)
+        return getattr(_config, name.removeprefix("XDEV_").lower()).__wrapped__()
+
+    reader.names = set(_config.SETTINGS)
+    return reader
 
 
 @pytest.fixture
