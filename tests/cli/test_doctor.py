@@ -39,6 +39,8 @@ def machine(monkeypatch):
         names = dict.fromkeys(installed, "1.0")
         monkeypatch.setattr(_optional, "distributions", lambda: names)
         monkeypatch.setattr(cuda, "driver_version", lambda: driver)
+        if driver is None:
+            monkeypatch.setattr(cuda, "_probe", cuda._probe.__wrapped__)
         versions = {"nvrtc": "", "nvvm": "", "nvjitlink": ""} | parts
         monkeypatch.setattr(cubins, "installed", lambda: versions)
 
