@@ -178,3 +178,15 @@ def test_in_ipython_too(shell, debug, monkeypatch):
     assert (shown.count(f"{PACKAGE.name}/") == 1) != debug
     assert ("hidden" in shown) != debug
     assert "x2 is not an array but list" in shown
+
+
+def test_in_ipython_the_import_alone_is_enough(python, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(IMPORTS + CALLS["a ufunc"])
+    done = python(
+        "-m", "IPython", "--colors=nocolor", program, IPYTHONDIR=str(tmp_path)
+    )
+    shown = done.stdout + done.stderr
+    assert shown.count(f"{PACKAGE.name}/") == 1
+    assert f"{program}:3" in shown
+    assert "hidden" in shown
