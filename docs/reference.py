@@ -269,7 +269,7 @@ def described(name: Name, links: dict[str, str]) -> str:
         return f"{heading}\n\n{what.get(name.last, f'`{value!r}`.')}"
     if isinstance(value, type) and issubclass(value, np.generic):
         return f"{heading}\n\nNumPy's data type `numpy.{value.__name__}`."
-    doc = inspect.getdoc(value) or ""
+    doc = inspect.getdoc(described_by(value)) or ""
     shown = signature(value)
     if doc.startswith(f"{name.last}("):  # as numpy.ufunc's docstrings begin
         doc = doc.partition("\n\n")[2]
@@ -278,9 +278,16 @@ def described(name: Name, links: dict[str, str]) -> str:
         f"```python\n{wrapped(path + shown)}\n```" if shown else "",
         rendered(doc, links),
     ]
-    if inspect.isclass(value) and not issubclass(value, BaseException):
-        parts += [_member(path, *member, links) for member in members(value)]
+    kind = value if inspect.isclass(value) else type(value)
+    if described_by(value) is not value or inspect.isclass(value):
+        parts += [_member(path, *member, links) for member in members(kind)]
     return "\n\n".join(part for part in parts if part)
+
+
+def described_by(value: Any) -> Any:
+    """Return what has the docstring of a public object: it, or its call."""
+    own = inspect.isroutine(value) or inspect.isclass(value) or "__doc__" in vars(value)
+    return value if own else type(value).__call__
 
 
 def members(value: type) -> Iterator[tuple[str, Any]]:
