@@ -21,3 +21,11 @@ def test_the_test_command_is_cis():
 
     assert len(marked) == 1
     assert "<!-- test command -->" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_no_text_installs_what_is_on_no_index():
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    texts += (ROOT / "xdev").rglob("*.py")
+    installed = re.compile(r"pip install (?:-\S+ )*[\"']?(xdev|xdev-array)\b")
+
+    assert [path for path in texts if installed.search(path.read_text())] == []
