@@ -16,7 +16,7 @@ from xdev.device import Device, as_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.errors import type_name
 from xdev.facade.cpu import SMALL
-from xdev.facade.dispatch import BESIDE, direct, factory, factory_of, moved, stays
+from xdev.facade.dispatch import BESIDE, factory, factory_of, libraries, moved, stays
 from xdev.ufunc.complaints import PAGE, misplaced
 
 if TYPE_CHECKING:
@@ -193,9 +193,7 @@ def from_dlpack(
 
 
 def _is_array(obj: Any) -> bool:
-    if isinstance(obj, np.ndarray):
-        return True
-    if type(obj) in direct:
+    if isinstance(obj, np.ndarray) or type(obj) in libraries:
         return True
     return importlib.import_module("array_api_compat").is_array_api_obj(obj)
 

@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from xdev.facade.backends import (
     HOST_SCALARS,
     NAMES,
     PYTHON_SCALARS,
-    Functions,
     is_numpys,
     library_of_dtype,
 )
@@ -50,35 +49,6 @@ BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 
 
-def _looking(name: str) -> Callable[..., Any]:
-    """Return a function that looks in each call what serves its first argument."""
-
-    def look(x: Any, /, *args: Any, **options: Any) -> Any:
-        return library_of(x, name).bound(name, x)(x, *args, **options)
-
-    return look
-
-
-@final
-class _Direct(dict[type, Functions]):
-    """Functions by name, by the type of arrays that may be given to them with no ado.
-
-    Those are the types whose arrays are all on one device, and whose data types are
-    NumPy's. Of any other type (and of what is no array) come functions that look at
-    their first argument, so that ``direct[type(x)][name](x)`` serves all that one array
-    is given to.
-    """
-
-    __slots__ = ()
-    _any = Functions(_looking)
-
-    def __missing__(self, kind: type) -> Functions:
-        return self._any
-
-
-direct: dict[type, Functions] = _Direct(dict.fromkeys(HOST_SCALARS, NUMPY.functions))
-
-
 _by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
 #: By the namespace's name, array_api_compat's too; "xdev" is what fake arrays say.
 _MODULES = {"cupy": "cuda", "dask.array": "dask", "xdev": "fake"}
@@ -103,8 +73,6 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
         if isinstance(x, np.ndarray):  # of a derived class
             return _numpys(x, name, label)
         library = libraries[kind] = _discover(x, name, label)
-        if not library.several and library.numpy_dtypes:
-            direct[kind] = library.functions
     return library
 
 
@@ -247,7 +215,8 @@ def of_one(
         raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else of_many(name, x.size)
-    return direct[type(x)][name]
+    library = libraries.get(type(x)) or library_of(x, name)
+    return library.bound(name, x)
 
 
 def own_function(name: str) -> Any:
@@ -270,8 +239,8 @@ def of_pair(
         if kind is ndarray:
             if x1.dtype not in FREED and x2.dtype not in FREED:
                 return OF_ARRAYS[name] if x2.size < MANY else of_many(name, x2.size)
-        elif kind in direct:
-            return direct[kind][name]
+        elif kind in libraries and not libraries[kind].several:
+            return libraries[kind].functions[name]
     return of_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
 
@@ -285,8 +254,8 @@ def of_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
     else:
         return OF_ARRAYS[name] if size < MANY else of_many(name, size)
     kinds = {*map(type, arrays)}
-    functions = direct.get(kinds.pop()) if len(kinds) == 1 else None
-    return None if functions is None else functions[name]
+    library = libraries.get(kinds.pop()) if len(kinds) == 1 else None
+    return None if library is None or library.several else library.functions[name]
 
 
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:

@@ -23,8 +23,8 @@ from xdev.facade.backends import (
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import (
     MANY,
-    direct,
     factory,
+    libraries,
     library_of,
     moved,
     of_alike,
@@ -278,16 +278,12 @@ def astype(
                 if x.size >= MANY and (copy or x.dtype != dtype):
                     return of_many("astype", x.size, ndarray.astype)(x, np.dtype(dtype))
                 return x.astype(dtype, copy=copy)
-        elif (theirs := direct.get(kind)) is not None:  # their dtypes are NumPy's
-            convert: Any = theirs["astype"]
-            if copy is True:
-                return convert(x, dtype)
-            return convert(x, dtype, copy=copy)
+        elif (theirs := libraries.get(kind)) is not None and not theirs.several:
+            convert = theirs.functions["astype"]  # its data types are NumPy's
+            return convert(x, dtype) if copy is True else convert(x, dtype, copy=copy)
     library = library_of(x, "astype")
     stay = stays(x, device)
-    result: Any = library.bound("astype", x)(
-        x, library.dtype(dtype), copy=copy and stay
-    )
+    result = library.bound("astype", x)(x, library.dtype(dtype), copy=copy and stay)
     return result if stay else moved(result, as_device(device))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.dispatch import direct, of_one, of_pair, refuse
+from xdev.facade.dispatch import of_one, of_pair, refuse
 from xdev.ufunc.complaints import no_product
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def matrix_transpose(x: Array, /) -> Array:
     """
     if type(x) is np.ndarray and x.dtype not in FREED:
         return x.mT
-    return direct[type(x)]["matrix_transpose"](x)
+    return of_one("matrix_transpose", x)(x)
 
 
 def tensordot(
