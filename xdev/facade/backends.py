@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,13 +154,6 @@ def has_dtype(thing: Any) -> bool:
 def numpy_dtype_of(thing: Any) -> np.dtype[Any]:
     """Return NumPy's data type for an array's, or for anybody's data type."""
     return to_numpy_dtype(thing.dtype if has_dtype(thing) else thing)
-
-
-def library_of_dtype(dtype: Any) -> ModuleType | None:
-    """Return the library that a foreign data type is of; None for NumPy's."""
-    if is_numpys(dtype):
-        return None
-    return sys.modules.get(type(dtype).__module__.partition(".")[0])
 
 
 def unknown(dtype: Any, library: str) -> TypeError:

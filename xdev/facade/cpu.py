@@ -96,11 +96,6 @@ _numpys_broadcast, _numpys_tensordot = bare("broadcast_arrays"), bare("tensordot
 _numpys_unstack, _numpys_vecdot = bare("unstack"), bare("vecdot")
 _numpys_count = bare("count_nonzero")
 _numpys_tril, _numpys_triu = bare("tril"), bare("triu")
-OBJECT = np.dtype(object)  # this very object, for all arrays of Python's objects
-EPS = {  # numpy.finfo takes long to load
-    np.dtype(np.float32): 2.0**-23,
-    np.dtype(np.float64): 2.0**-52,
-}
 
 
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
@@ -223,7 +218,7 @@ def cutoff(xp: Any, sizes: Any, shape: tuple[int, ...], rtol: Any) -> Any:
     The first of ``sizes`` is the largest; a maximum of none would be an error.
     """
     if rtol is None:
-        rtol = max(shape[-2:]) * EPS[sizes.dtype]
+        rtol = max(shape[-2:]) * float(np.finfo(sizes.dtype).eps)
     elif type(rtol) not in (int, float):
         rtol = xp.asarray(rtol)[..., None]
     return sizes[..., :1] * rtol
@@ -515,7 +510,7 @@ class HostFactory(Factory):
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if dtype is None:
             array = _arange(start, stop, step)
-            if array.dtype is OBJECT:
+            if array.dtype.hasobject:
                 raise _of_no_dtype(start, stop, step)
         else:
             array = _arange(start, stop, step, to_numpy_dtype(dtype))

@@ -21,7 +21,6 @@ from xdev.facade.backends import (
     NAMES,
     PYTHON_SCALARS,
     is_numpys,
-    library_of_dtype,
 )
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.complaints import (
@@ -117,18 +116,18 @@ def owner_of(thing: Any, name: str, label: str) -> Library | None:
     """
     if is_numpys(thing) or type(thing) in PYTHON_SCALARS:
         return None
-    if hasattr(thing, "dtype") or library_of_dtype(thing) is None:
+    root: Any = sys.modules.get(type(thing).__module__.partition(".")[0])
+    if hasattr(thing, "dtype") or root is None:
         library = library_of(thing, name, label)
-    else:
-        root: Any = library_of_dtype(thing)
-        if not hasattr(root, "empty"):
-            listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
-            raise TypeError(
-                f"xdev.{name}: {label} is {thing!r}, neither an array nor a data type: "
-                f"use {listed}"
-            )
+    elif hasattr(root, "empty"):  # of the library that a data type is of
         compat = importlib.import_module("array_api_compat")
         library = library_named(compat.array_namespace(root.empty(0)))
+    else:
+        listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
+        raise TypeError(
+            f"xdev.{name}: {label} is {thing!r}, neither an array nor a data type: "
+            f"use {listed}"
+        )
     return None if library.numpy_dtypes else library
 
 
