@@ -217,20 +217,20 @@ def sweep(repeat: int) -> list[dict[str, Any]]:
         )
 
     print("\npageable: up / down")
-    direct, lanes, pieces = staging.DIRECT, staging.LANES, staging.PACKED
+    direct, lanes, pieces = staging.DIRECT, staging.WORKERS, staging.PACKED
     for nbytes in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 2 * MIB):
         for label, most in (("the driver's own copy", nbytes), ("staged", 0)):
             staging.DIRECT = most
             add(label, nbytes, direct=most)
     staging.DIRECT = direct
     for nbytes in (1 * MIB, 16 * MIB, 256 * MIB):
-        for staging.LANES in (2, 4, 8, 12, 16):
+        for staging.WORKERS in (2, 4, 8, 12, 16):
             for piece in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 4 * MIB):
                 if piece * 2 <= nbytes:
                     staging.PACKED = staging.Sizes(piece, piece, rounds=1)
-                    label = f"{staging.LANES} threads, {piece // KIB} KiB"
-                    add(label, nbytes, lanes=staging.LANES, piece=piece)
-    staging.LANES, staging.PACKED = lanes, pieces
+                    label = f"{staging.WORKERS} threads, {piece // KIB} KiB"
+                    add(label, nbytes, lanes=staging.WORKERS, piece=piece)
+    staging.WORKERS, staging.PACKED = lanes, pieces
     return rows
 
 

@@ -129,7 +129,7 @@ def few_objects():
 @pytest.fixture(autouse=True)
 def streams_as_they_were():
     """Forget the pretended streams that a test showed the library."""
-    told = live_streams.several, live_streams._told
+    before = live_streams.several, live_streams._announced
     held = dict(live_streams._held)
     yield
-    (live_streams.several, live_streams._told), live_streams._held = told, held
+    (live_streams.several, live_streams._announced), live_streams._held = before, held

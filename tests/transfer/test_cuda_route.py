@@ -17,6 +17,7 @@ from xdev import memory
 from xdev.device import Device, registry
 from xdev.errors import CaptureError
 from xdev.transfer import copies, cuda, pinned as lifetimes, staging
+from xdev.transfer.cuda import ALIGNMENT, IN_PACKS
 
 HOST, DEVICE = xdev.Device("cpu"), xdev.Device("cuda:0")
 
@@ -482,7 +483,7 @@ def test_every_dtype_shape_and_stride_goes_to_cuda_and_back(cuda):
     for made in (there, strided):
         for x, y in zip(made, xdev.adapt("cpu", made), strict=True):
             assert type(y) is np.ndarray
-            assert y.flags.owndata or y.nbytes > cuda.IN_PACKS
+            assert y.flags.owndata or y.nbytes > IN_PACKS
             np.testing.assert_array_equal(y, x.get())
 
 
@@ -506,7 +507,7 @@ def test_a_pack_is_given_back_with_its_last_array_and_none_before(cuda):
     gc.collect()
     before = memory.allocated(cuda, "device")
     there = xdev.adapt(cuda, [np.ones(8), np.ones(8), np.ones(8)])
-    assert memory.allocated(cuda, "device") - before == 3 * cuda.ALIGNMENT + 256
+    assert memory.allocated(cuda, "device") - before == 3 * ALIGNMENT + 256
 
     with pytest.raises(xdev.InUseError):
         memory.free(there[1])

@@ -29,9 +29,9 @@ def test_a_plan_uses_its_slots_and_little_memory(nbytes, threads, sizes):
     plan = staging.plan(nbytes, threads, sizes)
 
     count = -(-nbytes // plan.chunk)
-    assert 1 <= plan.lanes <= min(threads, staging.LANES, count)
+    assert 1 <= plan.workers <= min(threads, staging.WORKERS, count)
     assert 1 <= plan.slots <= staging.SLOTS
-    assert plan.lanes * plan.slots <= count + plan.lanes - 1
+    assert plan.workers * plan.slots <= count + plan.workers - 1
     assert plan.chunk <= min(nbytes, sizes.largest)
     assert plan.chunk >= min(nbytes, sizes.smallest)
 
@@ -124,17 +124,17 @@ def draw(nbytes, seed=0):
 @both_ways
 @pytest.mark.parametrize("strided", [False, True])
 @pytest.mark.parametrize("pieces", [1, 2, 7, 60])
-@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("workers", [1, 4])
 def test_a_slot_is_waited_for_before_it_is_used_again(
-    far, monkeypatch, up, strided, pieces, lanes
+    far, monkeypatch, up, strided, pieces, workers
 ):
-    monkeypatch.setattr(staging._config, "num_threads", lambda: lanes)
+    monkeypatch.setattr(staging._config, "num_threads", lambda: workers)
     device = far(pieces * CHUNK)
     host = draw(pieces * CHUNK * 2)[::2] if strided else draw(pieces * CHUNK)
 
     slots = device.copy(host, host.dtype, up=up)
 
-    assert len(slots) <= lanes * staging.SLOTS
+    assert len(slots) <= workers * staging.SLOTS
     under_way, used, most = set(), 0, 0
     for name, event, *_ in device.driver.calls("record", "wait"):
         assert (event in under_way) == (name == "wait")
@@ -143,7 +143,7 @@ def test_a_slot_is_waited_for_before_it_is_used_again(
     assert used == pieces
     assert most <= len(slots)
     assert not under_way or up, "a download is there when the call returns"
-    if lanes == 1:
+    if workers == 1:
         assert most == min(pieces, staging.SLOTS), "one on the bus, one in its hands"
 
 
@@ -208,10 +208,10 @@ def test_an_error_of_pythons_leaves_nothing_behind(far, monkeypatch, up):
 
 
 @both_ways
-def test_under_a_tight_limit_there_are_fewer_lanes(far, up):
+def test_under_a_tight_limit_there_are_fewer_workers(far, up):
     values = draw(50 * CHUNK)
     device = far(values.nbytes)
-    device.most = 5 * CHUNK  # of 4 lanes with 2 slots each: 2
+    device.most = 5 * CHUNK  # of 4 workers with 2 slots each: 2
 
     np.testing.assert_array_equal(device.copied(values, up=up), values)
 

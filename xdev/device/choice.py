@@ -269,9 +269,9 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
             return name, index, None
         from xdev.device.natives import LIBRARIES, library_of_type
 
-        known = library_of_type(kind)
-        if known is not None:
-            return *LIBRARIES[known].place(native), known
+        library = library_of_type(kind)
+        if library is not None:
+            return *LIBRARIES[library].place(native), library
     except (AttributeError, ValueError):
         pass
     raise ConfigurationError(
@@ -528,15 +528,15 @@ def device_of(x: Any) -> Device:
             return exported
         # Of others more is to be asked, as whether they may be written to.
         owner = _owners.get(type(native))
-        known = () if owner is None else registry.backend(owner).libraries
-        if kind.__module__.partition(".")[0] in known and hasattr(x, "shape"):
+        libraries = () if owner is None else registry.backend(owner).libraries
+        if kind.__module__.partition(".")[0] in libraries and hasattr(x, "shape"):
             own_kinds.add(kind)
         return device
-    found = None if none else _exported(x)
-    if found is None:
+    exported = None if none else _exported(x)
+    if exported is None:
         way = "pass an array, or make one with xdev.asarray(x)"
         raise TypeError(f"x is {not_array(x, way)}")
-    return found
+    return exported
 
 
 def _exported(x: Any) -> Device | None:

@@ -105,5 +105,5 @@ def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> No
     for guard in watching:
         guard.add(source, target, nbytes, copies)
         if guard.mode == "log":
-            told = "copy of %d B from %s to %s", nbytes, source, target
-            _log.warning(*told, stacklevel=users_level())
+            record = "copy of %d B from %s to %s", nbytes, source, target
+            _log.warning(*record, stacklevel=users_level())

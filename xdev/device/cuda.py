@@ -170,15 +170,15 @@ def cupy_function(module: Any, name: str, kind: str) -> int:
     python, take = ctypes.pythonapi, ctypes.py_object
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, take)(("PyCapsule_GetName", python))
     capsule = vars(module).get("__pyx_capi__", {}).get(name)
-    found = name_of(capsule) if capsule else None
-    if found != kind.encode():
+    c_type = name_of(capsule) if capsule else None
+    if c_type != kind.encode():
         raise DeviceUnavailableError(
             f"this CuPy has no C function {kind} {name}: install a release that "
             f"xdev supports: {_install_command()}"
         )
     kinds = ctypes.c_void_p, take, ctypes.c_char_p
     pointer_of = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
-    return int(pointer_of(capsule, found))
+    return int(pointer_of(capsule, c_type))
 
 
 def current_stream_function() -> int:

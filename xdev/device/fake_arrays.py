@@ -161,8 +161,8 @@ class FakeArray:
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Return :mod:`xdev`."""
-        known = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-        if api_version not in known:
+        versions = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+        if api_version not in versions:
             raise ValueError(f"there is no version {api_version!r} here: use 2025.12")
         return sys.modules["xdev"]
 
@@ -253,7 +253,7 @@ class FakeArray:
         return str(self._values)
 
 
-def _inside(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
+def _unwrapped(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
     """Return an argument with the values behind fake arrays; note all arrays."""
     kind = type(x)
     if isinstance(x, Remains):
@@ -261,13 +261,15 @@ def _inside(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
     if isinstance(x, NUMBERS):
         return x
     if kind is tuple or kind is list:
-        return kind(_inside(name, arrays, y, f"{label}[{i}]") for i, y in enumerate(x))
+        return kind(
+            _unwrapped(name, arrays, y, f"{label}[{i}]") for i, y in enumerate(x)
+        )
     if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
         arrays[label] = x
     return x._values if kind is FakeArray else x  # noqa: SLF001 - a friend
 
 
-def _outside(arrays: dict[str, Any], result: Any, where: Device) -> Any:
+def _wrapped_result(arrays: dict[str, Any], result: Any, where: Device) -> Any:
     """Return a result with fake arrays for what NumPy computed."""
     if isinstance(result, np.ndarray):
         for x in arrays.values():
@@ -277,7 +279,7 @@ def _outside(arrays: dict[str, Any], result: Any, where: Device) -> Any:
     if isinstance(result, np.generic):
         return FakeArray(np.asarray(result), where)
     if isinstance(result, tuple | list):
-        parts = [_outside(arrays, part, where) for part in result]
+        parts = [_wrapped_result(arrays, part, where) for part in result]
         return getattr(type(result), "_make", type(result))(parts)
     return result
 
@@ -358,7 +360,7 @@ def run(
         There are arrays of the host or of two devices.
     """
     arrays: dict[str, Any] = {}
-    inside = partial(_inside, name, arrays)
+    inside = partial(_unwrapped, name, arrays)
     values = list(map(inside, args, _labels()))
     named = {key: inside(x, key) for key, x in options.items()}
     devices = (x.device for x in arrays.values() if type(x) is FakeArray)
@@ -366,7 +368,7 @@ def run(
     for label, x in arrays.items():
         if _device(x) != where:
             raise _mismatch(name, arrays, label, where)
-    return _outside(arrays, function(*values, **named), where)
+    return _wrapped_result(arrays, function(*values, **named), where)
 
 
 def positions(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -382,11 +384,11 @@ def positions(function: Callable[..., Any]) -> tuple[str, ...]:
         inputs = [f"x{k + 1}" for k in range(function.nin)]
         return (*(inputs if inputs[1:] else ["x"]), *["out"] * function.nout)
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except ValueError:  # nor has it of others that are written in C
         return ()
     place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple(each.name for each in found if each.kind in place)
+    return tuple(each.name for each in parameters if each.kind in place)
 
 
 def refuse_arrays(name: str, arguments: Iterable[tuple[str, Any]]) -> None:
@@ -456,8 +458,8 @@ def _method(name: str, accepted: str) -> Any:
                 f"x.{name}() takes {', '.join(parameters) or 'nothing'}: CuPy's arrays "
                 f"take no more"
             )
-        given = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
-        placed = given or zip(parameters, args, strict=False)
+        collected = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
+        placed = collected or zip(parameters, args, strict=False)
         refuse_arrays(f"x.{name}()", (*placed, *options.items()))
         result = run(f"x.{name}()", function, self, *args, **options)
         if name in DOWNLOADS:
@@ -470,8 +472,8 @@ def _method(name: str, accepted: str) -> Any:
 
 def _attribute(name: str) -> Any:
     def get(self: Any) -> Any:
-        found = getattr(self._values, name)
-        return FakeArray(found, self.device) if isinstance(found, np.ndarray) else found
+        value = getattr(self._values, name)
+        return FakeArray(value, self.device) if isinstance(value, np.ndarray) else value
 
     def set_(self: Any, value: Any) -> None:
         run(f"x.{name} = y", getattr(np.ndarray, name).__set__, self, value)
@@ -566,20 +568,20 @@ class FakeNamespace(ModuleType):
         if full in NOT_IN_CUPY or name.startswith("_"):
             raise AttributeError(f"{self.__name__} has no {name!r}, as cupy has none")
         try:
-            found = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
+            value = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
         except AttributeError as error:
             raise AttributeError(
                 f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share; "
                 f"xdev.to_numpy(x) copies an array to the host"
             ) from error
-        if isinstance(found, ModuleType):
+        if isinstance(value, ModuleType):
             if name not in ROOMS:
                 raise AttributeError(f"{self.__name__} has no {name!r}: use xdev's own")
-            found = FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
-        elif callable(found) and not isinstance(found, type):
-            found = _wrapped(f"{self.__name__}.{name}", found, name in UPLOADS)
-        setattr(self, name, found)
-        return found
+            value = FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
+        elif callable(value) and not isinstance(value, type):
+            value = _wrapped(f"{self.__name__}.{name}", value, name in UPLOADS)
+        setattr(self, name, value)
+        return value
 
 
 def _wrapped(name: str, function: Any, uploads: bool) -> Any:

@@ -51,8 +51,8 @@ class Torch:
         if not _suits_torch(x):
             x = x.astype(x.dtype.newbyteorder("="), order="C")
         torch, half = _optional.torch(), x.dtype.name == "bfloat16"  # DLPack lacks it
-        made = torch.from_dlpack(x.view(np.int16) if half else x).to(native)
-        return made.view(torch.bfloat16) if half else made
+        tensor = torch.from_dlpack(x.view(np.int16) if half else x).to(native)
+        return tensor.view(torch.bfloat16) if half else tensor
 
 
 def _suits_torch(x: Any) -> bool:
@@ -80,10 +80,10 @@ class Jax:
     def _all(self, type: str) -> dict[int, Any]:
         jax = _optional.jax()
         try:
-            found = jax.local_devices(backend=type)
+            devices = jax.local_devices(backend=type)
         except RuntimeError:  # it has no such backend
             return {}
-        return {self.place(native)[1]: native for native in found}
+        return {self.place(native)[1]: native for native in devices}
 
     def reason(self, type: str, index: int) -> str | None:
         """Ask JAX for its devices."""

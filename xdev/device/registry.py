@@ -148,16 +148,16 @@ def backend(type: str) -> Backend:
 
 def unknown(name: str) -> str:
     """Return the text of an error for a name that is no device's."""
-    indexed = ", ".join(f'"{kind}", "{kind}:N"' for kind in _known() if kind != "cpu")
+    indexed = ", ".join(f'"{kind}", "{kind}:N"' for kind in _types() if kind != "cpu")
     return f'no device is called {name!r}: use "cpu", {indexed}, N from 0'
 
 
 def backends() -> dict[str, Backend]:
     """Return the backends by device type: this room's, then those registered."""
-    return {kind: backend(kind) for kind in _known()}
+    return {kind: backend(kind) for kind in _types()}
 
 
-def _known() -> list[str]:
+def _types() -> list[str]:
     return list(dict.fromkeys(("cpu", *_OWN, *_backends)))
 
 

@@ -85,5 +85,5 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     room = importlib.import_module(f"xdev.memory.{_PLACES[name]}")
-    globals()[name] = found = getattr(room, name)
-    return found
+    globals()[name] = value = getattr(room, name)
+    return value

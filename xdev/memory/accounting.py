@@ -302,12 +302,12 @@ class Ledger:
         return self.ever if ever else self.total
 
     def look(
-        self, found: "Mapping[str, Counter[int]]", requested: int = 0
+        self, sizes_of: "Mapping[str, Counter[int]]", requested: int = 0
     ) -> PoolStats:
         """Return the totals, with what :meth:`ChunkStates.count` found in the heap."""
         self._see_peak()
         used = self.allocated
-        classes = tuple(self._classes(found))
+        classes = tuple(self._classes(sizes_of))
         summed = "acquired", "released", "waiting"
         totals = {
             field: sum(getattr(each, field) for each in classes)
@@ -326,11 +326,11 @@ class Ledger:
             **{field: getattr(self, field) for field in COUNTED},
         )
 
-    def _classes(self, found: "Mapping[str, Counter[int]]") -> "Iterator[SizeClass]":
+    def _classes(self, sizes_of: "Mapping[str, Counter[int]]") -> "Iterator[SizeClass]":
         """Return what there is and was of each size."""
         blocks: Counter[tuple[str, int]] = Counter()
         nbytes: Counter[tuple[str, int]] = Counter()
-        for what, sizes in found.items():
+        for what, sizes in sizes_of.items():
             for size, count in sizes.items():
                 key = what, (size - 1).bit_length()
                 blocks[key] += count
@@ -376,7 +376,7 @@ class ChunkStates:
 
         Returns
         -------
-        (found, requested)
+        (sizes_of, requested)
             How many blocks there are of each size, by what they are: ``live``,
             ``waiting``, ``cached``, ``split``, as :class:`SizeClass` has them, and
             ``reuses``: rounds out and back that the ledger does not know of yet. And
@@ -406,8 +406,8 @@ class ChunkStates:
             if used:
                 split += free
         sizes = {"live": live, "waiting": waiting, "cached": cached, "split": split}
-        found = {what: Counter(each) for what, each in sizes.items()}
-        return found | {"reuses": reuses}, requested
+        counted = {what: Counter(each) for what, each in sizes.items()}
+        return counted | {"reuses": reuses}, requested
 
 
 SMALL = 1 << 20  # PyTorch's small pool has the blocks up to here [B]

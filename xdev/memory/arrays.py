@@ -359,7 +359,7 @@ def array_maker() -> Callable[..., Any]:
 LIBRARIES = frozenset({"numpy", "cupy", "cupyx", "numba", "pickle"})
 BUFFER = type(gc.get_referents(memoryview(b""))[0])  # what a memoryview stands on
 VIEW = "this array is a view: free the array that it was made from"
-_claims: dict[int, object] = {}  # by identity: the arrays being freed now
+_being_freed: dict[int, object] = {}  # by identity: the arrays being freed now
 
 
 def free(x: Any) -> int:
@@ -403,7 +403,7 @@ def free(x: Any) -> int:
     xdev.errors.UseAfterFreeError: xdev.sum: x of shape (100000,) was freed before...
     """
     shared = sys.getrefcount(x) > ONE_NAME
-    with _claim(x):
+    with _exclusive(x):
         _freed.refuse("xdev.memory.free", x)
         find_chunk, strip = _ways(x)
         chunk = find_chunk(x)
@@ -452,15 +452,15 @@ ONE_NAME = _one_name()  # the references to what a caller of free() has one name
 
 
 @contextmanager
-def _claim(x: Any) -> Iterator[None]:
+def _exclusive(x: Any) -> Iterator[None]:
     """Let one thread at a time free an array; no lock, since a finalizer may free."""
-    claim = object()
-    if _claims.setdefault(id(x), claim) is not claim:
+    token = object()
+    if _being_freed.setdefault(id(x), token) is not token:
         raise _freed.use_after_free(x)
     try:
         yield
     finally:
-        del _claims[id(x)]
+        del _being_freed[id(x)]
 
 
 def _host_chunk(x: Any) -> Chunk | None:

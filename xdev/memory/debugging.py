@@ -79,21 +79,21 @@ class Holder:
     ----------
     address, request, nbytes : int
         Where it is, what was asked for, and the block itself [B].
-    made : tuple
+    frames : tuple
         Where it was made, as :func:`tracking.stack` has it.
     """
 
     address: int
     request: int
     nbytes: int
-    made: tracking.Frames
+    frames: tracking.Frames
     freed: str = ""  # the line that freed it by hand
     out: bool = False  # whether it has left the quarantine
 
     def __str__(self) -> str:
         freed = f" and freed at {self.freed}" if self.freed else ""
-        made = f" made at {tracking.origin(self.made)}" if self.made else ""
-        return f"the {self.request:,} B block at {self.address:#x}{made}{freed}"
+        place = f" made at {tracking.origin(self.frames)}" if self.frames else ""
+        return f"the {self.request:,} B block at {self.address:#x}{place}{freed}"
 
 
 @final
@@ -308,9 +308,9 @@ class Cells:
         Piece by piece.
         """
         for start in range(0, nbytes, PIECE):
-            found = self._read(address + start, min(PIECE, nbytes - start))
-            if found != bytes((byte,)) * len(found):  # quick; the place is not
-                return start + len(found) - len(found.lstrip(bytes((byte,))))
+            piece = self._read(address + start, min(PIECE, nbytes - start))
+            if piece != bytes((byte,)) * len(piece):  # quick; the place is not
+                return start + len(piece) - len(piece.lstrip(bytes((byte,))))
         return None
 
 
@@ -367,8 +367,8 @@ class FakeCells:
 
     def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
         """Look at the runs that meet the range."""
-        for start, end, found in self._runs:
-            if found != byte and start < address + nbytes and end > address:
+        for start, end, value in self._runs:
+            if value != byte and start < address + nbytes and end > address:
                 return max(start, address) - address
         return None
 
@@ -405,11 +405,11 @@ INSPECTOR = Inspector()
 
 def raise_findings() -> None:
     """Raise MemoryCorruptionError if there is anything to tell."""
-    found = []
+    texts = []
     while FINDINGS:
-        found.append(FINDINGS.popleft())
-    if found:
-        raise MemoryCorruptionError("\n".join(found))
+        texts.append(FINDINGS.popleft())
+    if texts:
+        raise MemoryCorruptionError("\n".join(texts))
 
 
 def guarded(

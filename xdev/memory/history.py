@@ -63,8 +63,8 @@ class History(hooks.Listener):
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Note a block handed out, and by whom."""
-        made = tracking.stack(3)
-        self._note(state, "alloc", chunk.address, chunk.nbytes, chunk.stream, made)
+        frames = tracking.stack(3)
+        self._note(state, "alloc", chunk.address, chunk.nbytes, chunk.stream, frames)
 
     def released(self, state: Any, chunk: Chunk) -> None:
         """Note a block that came back."""
@@ -74,11 +74,11 @@ class History(hooks.Listener):
         """Note a request that failed, and whose; the address is what the limit left."""
         limit = state.budget.limit
         left = 0 if limit is None else max(0, limit - state.ledger.reserved)
-        self._note(state, "oom", left, nbytes, made=tracking.stack(3))
+        self._note(state, "oom", left, nbytes, frames=tracking.stack(3))
 
     def grown(self, state: Any, address: int, nbytes: int) -> None:
         """Note a segment taken, and for whom."""
-        self._note(state, "segment_alloc", address, nbytes, made=tracking.stack(3))
+        self._note(state, "segment_alloc", address, nbytes, frames=tracking.stack(3))
 
     def returned(self, state: Any, address: int, nbytes: int) -> None:
         """Note a segment given back."""
@@ -91,11 +91,11 @@ class History(hooks.Listener):
         address: int,
         nbytes: int,
         stream: int = 0,
-        made: tracking.Frames | None = None,
+        frames: tracking.Frames | None = None,
     ) -> None:
         now, thread = time_ns(), threading.get_ident()
         self.happenings.append(
-            Happening(state, action, address, nbytes, stream, now, thread, made or [])
+            Happening(state, action, address, nbytes, stream, now, thread, frames or [])
         )
 
 
@@ -199,7 +199,7 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
         mine = [happening for happening in happenings if happening.state is state]
         makers = TRACKER.frames_of(state)
         makers |= {h.address: h.frames for h in mine if h.action == "alloc"}
-        described = {at: _frames(places, made) for at, made in makers.items()}
+        described = {at: _frames(places, frames) for at, frames in makers.items()}
         segments += _segments(pool, number, described)
         traces.append([event for h in mine for event in _events(places, h)])
     return {
@@ -229,14 +229,14 @@ def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
             for segment in heap
         ]
 
-    found = state.look(view)
-    for segment in found:
+    segments = state.look(view)
+    for segment in segments:
         blocks = segment["blocks"]
         used = [b for b in blocks if b["state"] == LIVE]
         segment["allocated_size"] = sum(b["size"] for b in used)
         segment["active_size"] = sum(b["size"] for b in blocks if b["state"] != FREE)
         segment["requested_size"] = sum(b["requested_size"] for b in used)
-    return found
+    return segments
 
 
 def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str, Any]:
@@ -268,10 +268,10 @@ def _events(places: Places, happening: Happening) -> Iterator[dict[str, Any]]:
     yield event
 
 
-def _frames(places: Places, made: Frames) -> list[dict[str, Any]]:
+def _frames(places: Places, frames: Frames) -> list[dict[str, Any]]:
     return [
         {"filename": file, "line": line, "name": name}
-        for file, line, name in places.of(made)
+        for file, line, name in places.of(frames)
     ]
 
 
@@ -303,15 +303,15 @@ def snapshot_csv(device: object = None, kind: str | None = None) -> str:
     return csv_of(snapshot(device, kind))
 
 
-def csv_of(found: dict[str, Any]) -> str:
+def csv_of(snapshot: dict[str, Any]) -> str:
     """Return :func:`snapshot_csv`'s text of a snapshot."""
-    traces = found["device_traces"]
+    traces = snapshot["device_traces"]
     now = time_ns() // 1000
     begun = min((event["time_us"] for event in chain(*traces)), default=now)
     earlier = [
         {"action": "alloc", "addr": address, "size": size, "time_us": begun}
         for number in range(len(traces))
-        for address, size in state_after(found, number, 0).blocks.items()
+        for address, size in state_after(snapshot, number, 0).blocks.items()
     ]
     events = sorted(chain(earlier, *traces), key=itemgetter("time_us"))
     return "\n".join((RMM_HEADER, *(_row(e) for e in events if e["action"] in RMM)))
@@ -539,10 +539,10 @@ def _within(starts: list[int], start: int, stop: int) -> Iterable[int]:
 
 def _line(state: State, address: int) -> str:
     """Return file name and line that made a block."""
-    found = state.frames.get(address)
-    if not found:
+    frames = state.frames.get(address)
+    if not frames:
         return "not recorded"
-    return Path(maker((f["filename"], f["line"], f["name"]) for f in found)).name
+    return Path(maker((f["filename"], f["line"], f["name"]) for f in frames)).name
 
 
 def _colours(states: Iterable[State]) -> dict[str, str]:
@@ -552,5 +552,5 @@ def _colours(states: Iterable[State]) -> dict[str, str]:
         for address, nbytes in state.blocks.items():
             held[_line(state, address)] += nbytes
     most = [line for line, _ in held.most_common(len(COLOURS))]
-    found = dict(zip(most, COLOURS, strict=False))
-    return found if len(held) == len(most) else found | {"other lines": OTHER}
+    colours = dict(zip(most, COLOURS, strict=False))
+    return colours if len(held) == len(most) else colours | {"other lines": OTHER}

@@ -114,6 +114,6 @@ def named(name: str | Policy) -> Policy:
     try:
         return POLICIES[name]
     except (KeyError, TypeError):
-        known = ", ".join(POLICIES)
-        message = f"no memory policy is called {name!r}: use one of {known}"
+        names = ", ".join(POLICIES)
+        message = f"no memory policy is called {name!r}: use one of {names}"
         raise ConfigurationError(message) from None

@@ -113,11 +113,11 @@ def allocate_with_retry(state: PoolState, nbytes: int, stream: int) -> Chunk:
         state.deferred.see_stream(stream)
         if state.budget.excess:
             state.budget.shrink()
-    for found in tries:
-        if isinstance(found, MemoryError):
-            reason = found
-        elif found is not None:
-            return found
+    for result in tries:
+        if isinstance(result, MemoryError):
+            reason = result
+        elif result is not None:
+            return result
     raise refusal(state, nbytes) from reason
 
 

@@ -81,16 +81,16 @@ def pool(device: object = None, kind: str | None = None) -> Pool:
     """
     where = as_device(device)
     kind = check_kind(where, kind) or next(iter(kinds(where)))
-    found = _pools.get((where, kind))
-    return _make(where, kind) if found is None else found
+    pool = _pools.get((where, kind))
+    return _make(where, kind) if pool is None else pool
 
 
 def _make(where: Device, kind: str) -> Pool:
     if kind != "host":
         (where if kind == "device" else Device("cuda")).require()
     with _lock:
-        found = _pools.get((where, kind))
-        if found is None:
+        pool = _pools.get((where, kind))
+        if pool is None:
             source = _source(where, kind)
             name = str(where) if kind != "pinned" else f"{where} (pinned)"
             policy = policies.named(_config.memory_pool())
@@ -100,9 +100,9 @@ def _make(where: Device, kind: str) -> Pool:
                 from xdev.memory.debugging import guarded
 
                 source, policy = guarded(source, policy, where, kind)
-            made = Pool(source, policy, name=name, budget=budget(where))
-            found = _pools.setdefault((where, kind), made)  # a finalizer's, if any
-        return found
+            fresh = Pool(source, policy, name=name, budget=budget(where))
+            pool = _pools.setdefault((where, kind), fresh)  # a finalizer's, if any
+        return pool
 
 
 def kinds(where: Device | None) -> tuple[str, ...]:
@@ -119,9 +119,9 @@ def check_kind(where: Device | None, kind: str | None) -> str | None:
     """
     if kind is None or kind in kinds(where):
         return kind
-    known = ", ".join(repr(name) for name in kinds(where))
+    names = ", ".join(repr(name) for name in kinds(where))
     owner = "there is" if where is None else f"{where} has"
-    raise ConfigurationError(f"{owner} no memory of kind {kind!r}: use {known} or None")
+    raise ConfigurationError(f"{owner} no memory of kind {kind!r}: use {names} or None")
 
 
 def existing(device: object = None, kind: str | None = None) -> list[Pool]:
@@ -134,8 +134,8 @@ def selected(device: object = None, kind: str | None = None) -> list[Pool]:
     where = None if device is None else as_device(device)
     check_kind(where, kind)
     return [
-        found
-        for (owner, name), found in everything().items()
+        pool
+        for (owner, name), pool in everything().items()
         if (where is None or where == owner) and kind in (None, name)
     ]
 
@@ -149,12 +149,12 @@ def everything() -> dict[tuple[Device, str], Pool]:
 def budget(where: Device) -> Budget:
     """Return the limit that the pools of a device share."""
     with _lock:
-        found = _budgets.get(where)
-        if found is None:
-            made = Budget(partial(total, where))
-            made.set(_config.memory_limit())
-            found = _budgets.setdefault(where, made)  # likewise
-        return found
+        budget = _budgets.get(where)
+        if budget is None:
+            fresh = Budget(partial(total, where))
+            fresh.set(_config.memory_limit())
+            budget = _budgets.setdefault(where, fresh)  # likewise
+        return budget
 
 
 def total(where: Device) -> int:

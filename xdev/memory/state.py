@@ -109,9 +109,9 @@ class PoolState:
                 if not self._torn:
                     self._torn = True
                     self._drain()
-                    found = choice(self.heap)
+                    result = choice(self.heap)
                     self._torn = False
-                    return found
+                    return result
             if self._lock._is_owned() or self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
                 break  # in the middle of a decision; or of a move, which has to end
             self.move(lambda: None)  # what was left half done is mended before
@@ -144,9 +144,9 @@ class PoolState:
             if self._adrift or self._torn or self._apart:
                 self.mend()
             self._adrift = True
-            found = act()
+            result = act()
             self._adrift = False
-            return found
+            return result
 
     # -- after an exception -----------------------------------------------------------
 
@@ -259,8 +259,8 @@ class PoolState:
         tier = native.module("pool")
         if self.free_lists is None and self.policy.keeps and tier is not None:
             eighths = self.policy.granted is eighth
-            made = tier.FreeLists(self.quantum, eighths=eighths)
-            self.aside(lambda: self.put_lists(made))
+            lists = tier.FreeLists(self.quantum, eighths=eighths)
+            self.aside(lambda: self.put_lists(lists))
         return self.free_lists
 
     def put_lists(self, lists: Any) -> None:
@@ -315,8 +315,8 @@ class PoolState:
         """Serve from this stream's free memory."""
 
         def choose(heap: Heap) -> Chunk | None:
-            found = heap.take(nbytes, stream, anywhere=anywhere)
-            chunk = self._admitted(heap, found) if self.shut else found
+            chunk = heap.take(nbytes, stream, anywhere=anywhere)
+            chunk = self._admitted(heap, chunk) if self.shut else chunk
             self.newest.address = 0  # a finalizer may have grown and used it meanwhile
             return self._hand_out(chunk, nbytes)
 
@@ -324,10 +324,10 @@ class PoolState:
 
     def grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
         """Serve from a new segment of ``size`` bytes."""
-        found = self.move(partial(self._grow, nbytes, stream, size))
-        if not (found is None or isinstance(found, MemoryError)):
-            self._tell_grown(found.segment.address, size)
-        return found
+        chunk = self.move(partial(self._grow, nbytes, stream, size))
+        if not (chunk is None or isinstance(chunk, MemoryError)):
+            self._tell_grown(chunk.segment.address, size)
+        return chunk
 
     def _tell_grown(self, address: int, nbytes: int) -> None:
         for listener in self.listeners:
@@ -505,8 +505,8 @@ class PoolState:
         half changed.
         """
         self.process_pending()
-        found = self.decide(lambda heap: (view(heap, self.ledger),))
-        return found[0] if found else view(Heap(self.policy, self.quantum), self.ledger)
+        views = self.decide(lambda heap: (view(heap, self.ledger),))
+        return views[0] if views else view(Heap(self.policy, self.quantum), self.ledger)
 
     def mark(self, chunk: Chunk, streams: Iterable[int]) -> None:
         """Keep a live chunk, once dropped, until these streams' work is done."""

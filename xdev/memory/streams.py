@@ -47,7 +47,7 @@ class LiveStreams:
         #: Handles of the streams that graphs are being captured on. No work runs there,
         #: so no block is ever in use on one, and none of them counts.
         self.captured: set[int] = set()
-        self._told = False  # whether all of them were
+        self._announced = False  # whether all of them were
         self._held: dict[int, Any] = {}
         self._retiring = threading.Lock()  # one thread at a time, and nobody waits
 
@@ -69,7 +69,7 @@ class LiveStreams:
         if handle not in ONE_STREAM:
             if handle in self.captured:
                 return handle
-            if not self._told:
+            if not self._announced:
                 self._tell()
         if hasattr(type(native), "__del__") and handle not in DEFAULT_STREAMS:
             self._held[handle] = native
@@ -83,7 +83,7 @@ class LiveStreams:
         self.several = True
         for tell in self.when_several:
             tell()
-        self._told = True
+        self._announced = True
 
     def get(self, handle: int) -> Any:
         """Return what to hold on to while the handle is used; None: it may be gone."""

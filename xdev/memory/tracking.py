@@ -98,7 +98,7 @@ class Places:
 
     def __init__(self) -> None:
         # By id, as codes compare slowly; each is kept, so that no other gets its id.
-        self._known: dict[tuple[int, int], tuple[Place, CodeType]] = {}
+        self._places: dict[tuple[int, int], tuple[Place, CodeType]] = {}
 
     def of(self, frames: Frames) -> list[Place]:
         """Return the places of frames."""
@@ -106,13 +106,13 @@ class Places:
 
     def _place(self, code: CodeType, instruction: int) -> Place:
         key = (id(code), instruction)
-        if key not in self._known:
+        if key not in self._places:
             place = code.co_filename, line_of(code, instruction), code.co_name
-            self._known[key] = place, code
-        return self._known[key][0]
+            self._places[key] = place, code
+        return self._places[key][0]
 
 
-def maker(found: Iterable[Place]) -> str:
+def maker(places: Iterable[Place]) -> str:
     """Return ``file:line`` of the first place outside the libraries, innermost first.
 
     Where all are inside, the innermost is it.
@@ -123,7 +123,7 @@ def maker(found: Iterable[Place]) -> str:
     'mine.py:7'
     """
     inside: list[Place] = []
-    for place in found:
+    for place in places:
         if not is_library(place[0]):
             return f"{place[0]}:{place[1]}"
         inside.append(place)
@@ -226,10 +226,10 @@ def _aged(blocks: Iterable[Outstanding]) -> str:
 
 def by_line(blocks: Iterable[Outstanding]) -> list[OutstandingLine]:
     """Return the lines that made blocks, the one that holds the most first."""
-    found: dict[tuple[str, str], list[Outstanding]] = {}
+    blocks_of: dict[tuple[str, str], list[Outstanding]] = {}
     for block in sorted(blocks, key=attrgetter("nbytes"), reverse=True):
-        found.setdefault((block.where, block.pool), []).append(block)
-    lines = [OutstandingLine(*key, tuple(mine)) for key, mine in found.items()]
+        blocks_of.setdefault((block.where, block.pool), []).append(block)
+    lines = [OutstandingLine(*key, tuple(mine)) for key, mine in blocks_of.items()]
     return sorted(lines, key=attrgetter("nbytes"), reverse=True)
 
 
@@ -275,20 +275,20 @@ def buffers(pooled: Iterable[Asked]) -> list[Outstanding]:
     """
     if not tracemalloc.is_tracing():
         return []
-    known = Counter(pooled)
-    found = []
+    pooled_counts = Counter(pooled)
+    blocks = []
     for trace in tracemalloc.take_snapshot().traces:
         if trace.domain != np.lib.tracemalloc_domain:
             continue
         lines = [(frame.filename, frame.lineno) for frame in reversed(trace.traceback)]
         asked = (*lines[0], trace.size)
-        if known[asked]:
-            known[asked] -= 1
+        if pooled_counts[asked]:
+            pooled_counts[asked] -= 1
             continue
         where = maker((file, line, "") for file, line in lines)
         text = tuple(f"{file}:{line}" for file, line in lines)
-        found.append(Outstanding(where, trace.size, None, OWN, None, text))
-    return found
+        blocks.append(Outstanding(where, trace.size, None, OWN, None, text))
+    return blocks
 
 
 @final
@@ -319,23 +319,23 @@ class Tracker(hooks.Listener):
 
     def items(self, states: Iterable[Any] | None = None) -> list[Outstanding]:
         """Return the live blocks of these states, or of all, in no order."""
-        now, places, found = monotonic(), Places(), []
+        now, places, blocks = monotonic(), Places(), []
         for state in list(self.live) if states is None else states:
-            for address, (nbytes, _, born, made) in list(self.live[state].items()):
-                lines = places.of(made)
+            for address, (nbytes, _, born, frames) in list(self.live[state].items()):
+                lines = places.of(frames)
                 where = maker(lines)
                 texts = tuple(f"{file}:{line} in {name}" for file, line, name in lines)
                 age, pool = now - born, state.name
                 block = Outstanding(where, nbytes, age, pool, address, texts)
-                found.append(block)
-        return found
+                blocks.append(block)
+        return blocks
 
     def of_numpy(self) -> Iterator[Asked]:
         """Return what NumPy asked the pools for, and they told us of."""
         places = Places()
         for live in list(self.live.values()):
-            for _, request, _, made in list(live.values()):
-                asked = asked_by_numpy(places.of(made), request)
+            for _, request, _, frames in list(live.values()):
+                asked = asked_by_numpy(places.of(frames), request)
                 if asked is not None:
                     yield asked
 
@@ -469,11 +469,11 @@ def outstanding_by_line(
     states = {pool.state for pool in pools}
     for state in states:
         state.settled()  # what was dropped is drained
-    found = TRACKER.items(states)
+    blocks = TRACKER.items(states)
     numpys = kind != "pinned" and as_device(device).type == "cpu"
     if numpys and active():
-        found += buffers(TRACKER.of_numpy())
-    return by_line(found)
+        blocks += buffers(TRACKER.of_numpy())
+    return by_line(blocks)
 
 
 def report() -> str:

@@ -90,19 +90,19 @@ class Upstream:
         if not (self._budget.admits(size) and self._budget.draw(self, fresh)):
             return None
         try:
-            found = self._fetch(size, *[stream] * self._in_order)
+            address = self._fetch(size, *[stream] * self._in_order)
         except BaseException:  # others draw on the budget too
             self._budget.draw(self, -fresh)
             raise
-        if isinstance(found, MemoryError):
+        if isinstance(address, MemoryError):
             self._budget.draw(self, -fresh)
             self.settle()
         elif self._in_order:
             self._used += size
             if not self._budget.draw(self, self._source.held() - self.drawn):
-                self._undo(found, size, stream)
+                self._undo(address, size, stream)
                 return None
-        return found
+        return address
 
     def _undo(self, address: int, size: int, stream: int) -> None:
         """Get below the limit again: what was kept did not do, and more is too much."""
@@ -185,15 +185,15 @@ class Upstream:
 
     def _enter(self, entry: tuple[tuple[int, ...], list[Any]]) -> int:
         """Note what came of an order as lent; 0 where it is no memory."""
-        order, (found,) = entry
+        order, (value,) = entry
         says = f"{self._name}: the source returned"
         try:
-            address = 0 if found is None else index(found)
+            address = 0 if value is None else index(value)
         except TypeError:
             address = -1
         if not 0 <= address < ADDRESSES:
             self._orders.pop(id(entry), None)
-            raise XdevError(f"{says} {found!r}, which is not an address")
+            raise XdevError(f"{says} {value!r}, which is not an address")
         if address:
             self.lent[address] = order
         self._orders.pop(id(entry), None)  # another thread may have recounted
@@ -230,8 +230,8 @@ def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
         raise ConfigurationError(
             f"{message}: use 'split', 'binned', 'simple' or 'none'"
         )
-    found: AsyncSource = source.in_stream_order()
-    return found
+    stream_ordered: AsyncSource = source.in_stream_order()
+    return stream_ordered
 
 
 UNKNOWN = "the system does not tell how much memory there is, so a share is not known"
@@ -267,8 +267,8 @@ class Budget:
 
     def pools(self) -> list[Any]:
         """Return the pools that draw."""
-        found = [pool() for pool in tuple(self._pools)]
-        return [pool for pool in found if pool is not None]
+        pools = [pool() for pool in tuple(self._pools)]
+        return [pool for pool in pools if pool is not None]
 
     def set(self, limit: float | str | None) -> None:
         """Set the limit; free memory that is over it goes back.

@@ -90,7 +90,7 @@ class Walk:
             A container's class does not let it be rebuilt; the text says where.
         """
         kind = type(part)
-        rule = _known[kind] if kind in _known else _search(kind)
+        rule = _rules_by_type[kind] if kind in _rules_by_type else _search(kind)
         if rule is None:
             return part
         if rule is ARRAY:
@@ -116,15 +116,15 @@ def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
 
     Those of exactly the type ``there`` are left out, but not if they were freed.
     """
-    found: dict[int, Any] = {}
+    arrays: dict[int, Any] = {}
 
     def note(x: Any) -> Any:
         if type(x) is not there or is_freed(x):
-            found[id(x)] = x
+            arrays[id(x)] = x
         return x
 
     Walk(note).move(whole)
-    return found
+    return arrays
 
 
 # -- where something is, as it would be written ---------------------------------------
@@ -162,8 +162,8 @@ def _step(whole: Any, inner: Any) -> str:
     elif isinstance(whole, list | tuple | deque):
         steps = [(f"[{index}]", part) for index, part in enumerate(whole)]
     steps += [(f".{name}", part) for name, part in attributes_of(whole).items()]
-    found = (step for step, part in steps if part is inner)
-    return next(found, f".<a {type(inner).__name__}>")
+    names = (step for step, part in steps if part is inner)
+    return next(names, f".<a {type(inner).__name__}>")
 
 
 def _cycle(part: Any, way: list[Any]) -> ValueError:
@@ -210,7 +210,7 @@ def _rebuilding(kind: Any) -> Rule:
             return whole
         count = len(parts) - len(held)
         try:
-            like = _made(base, whole, moved[:count])
+            like = _built(base, whole, moved[:count])
             free = getattr(whole, "__dict__", ())
             for name, part in zip(held, moved[count:], strict=True):
                 if name in free:
@@ -235,7 +235,7 @@ def attributes_of(whole: Any) -> dict[str, Any]:
     return (attributes or {}) | (slots or {})
 
 
-def _made(base: Any, whole: Any, moved: list[Any]) -> Any:
+def _built(base: Any, whole: Any, moved: list[Any]) -> Any:
     """Return a container of a class by what its built-in base does."""
     kind: Any = type(whole)
     if base is tuple:  # a class in C, as PyTorch's named results are, makes its own
@@ -291,9 +291,9 @@ def _sparse(walk: Walk, x: Any) -> Any:
     with registry.backend(device.type).use(device.index):
         if x.format != "coo":
             return make((values, *indices), shape=x.shape)
-        made = make((values, tuple(indices)), shape=x.shape)
-    made.has_canonical_format = x.has_canonical_format
-    return made
+        matrix = make((values, tuple(indices)), shape=x.shape)
+    matrix.has_canonical_format = x.has_canonical_format
+    return matrix
 
 
 def _class(x: Any, values: Any, device: Device) -> Any:
@@ -331,17 +331,17 @@ _rules: dict[type, Rule | None] = {
     **dict.fromkeys((list, tuple, deque, dict, SimpleNamespace)),  # None: rebuilding
     **dict.fromkeys((array.array, bytearray, set, memoryview), _content),
 }
-_known: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
+_rules_by_type: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
 
 
 def _search(kind: type) -> Rule | None:
     """Return the rule of a class, and remember it."""
     with _lock:
-        _known[kind] = rule = _found(kind)
+        _rules_by_type[kind] = rule = _rule_for(kind)
     return rule
 
 
-def _found(kind: type) -> Rule | None:
+def _rule_for(kind: type) -> Rule | None:
     for base in kind.__mro__:
         if base in _rules:
             return _rules[base] or _rebuilding(kind)
@@ -384,8 +384,8 @@ def move(
     try:
         stay = target.kind == "cpu" and prepare is None and not copy
         there = np.ndarray if stay else None
-        found = arrays_in(obj, there)
-        arrays = [*found.values()]
+        by_identity = arrays_in(obj, there)
+        arrays = [*by_identity.values()]
         ready = arrays
         if prepare is not None:
             ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
@@ -405,7 +405,7 @@ def move(
         moved = _each(alone, arrays, obj)
         if not copy and all(map(is_, moved, arrays)):
             return obj
-        places = dict(zip(found, moved, strict=True))
+        places = dict(zip(by_identity, moved, strict=True))
 
         def place(x: Any) -> Any:
             if id(x) in places:
@@ -424,14 +424,14 @@ def move(
 
 def _each(make: Callable[[int], Any], arrays: list[Any], obj: Any) -> list[Any]:
     """Return what is made of each array's number; an error says where the array is."""
-    made = []
+    results = []
     for number, x in enumerate(arrays):
         try:
-            made.append(make(number))
+            results.append(make(number))
         except (TypeError, ValueError, UseAfterFreeError) as error:
             error.args = (f"adapt cannot move {path_to(x, obj)}: {error}",)
             raise
-    return made
+    return results
 
 
 @final
@@ -527,7 +527,7 @@ class _Adapt:
                 )
             with _lock:
                 _rules[kind] = _own(rule)
-                _known.clear()
+                _rules_by_type.clear()
             return rule
 
         return add

@@ -451,16 +451,16 @@ def packs(sizes: Sequence[int]) -> list[Pack]:
     >>> packs([100, 300, 8])
     [Pack(members=slice(0, 3, None), offsets=[0, 256, 768], nbytes=1024)]
     """
-    made: list[Pack] = []
+    laid_out: list[Pack] = []
     first, offsets, end = 0, list[int](), 0
     for number, nbytes in enumerate([*sizes, LARGEST]):  # the one more ends the last
         room = max(ALIGNMENT, round_up(nbytes, ALIGNMENT))
         if offsets and end + room > LARGEST:
-            made.append(Pack(slice(first, number), offsets, end))
+            laid_out.append(Pack(slice(first, number), offsets, end))
             first, offsets, end = number, [], 0
         offsets.append(end)
         end += room
-    return made
+    return laid_out
 
 
 def upload(arrays: Sequence[Any], target: Device) -> list[Any]:

@@ -42,9 +42,9 @@ def as_array(x: Any) -> Any:
         raise _no_array(x)
     located = hasattr(x, "device") or not hasattr(x, "__array_interface__")
     if located and hasattr(x, "shape") and hasattr(x, "dtype"):
-        known = isinstance(x.dtype, np.dtype) or library_of_type(type(x)) is not None
+        is_array = isinstance(x.dtype, np.dtype) or library_of_type(type(x)) is not None
         # Else a protocol tells what the dtype is, as with Warp's.
-        if known or not any(hasattr(x, name) for name in PROTOCOLS):
+        if is_array or not any(hasattr(x, name) for name in PROTOCOLS):
             return x
     if hasattr(x, "__cuda_array_interface__"):
         return CudaExport(x)
@@ -135,8 +135,8 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
     dtype('float32')
     """
     with suppress(TypeError):
-        found: np.dtype[Any] = np.dtype(dtype)
-        return found
+        same: np.dtype[Any] = np.dtype(dtype)
+        return same
     name = str(dtype).rpartition(".")[2]
     if name == "bfloat16":
         with suppress(ImportError):
@@ -198,8 +198,8 @@ def host_values(x: Any) -> np.ndarray[Any, Any]:
         return x
     if hasattr(x, "resolve_conj") and dtype_of(x).kind == "V":  # PyTorch's bfloat16
         return np.asarray(x.view(_optional.torch().int16)).view(dtype_of(x))
-    known = any(hasattr(x, name) for name in READABLE)
-    return np.asarray(x) if known else np.from_dlpack(x)
+    readable = any(hasattr(x, name) for name in READABLE)
+    return np.asarray(x) if readable else np.from_dlpack(x)
 
 
 def shared(x: Any) -> Any:
@@ -207,8 +207,8 @@ def shared(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return x
     # DLPack before its version 1 makes all read-only, NumPy's protocol says what is.
-    told = hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__")
-    return np.asarray(x) if told else np.from_dlpack(x)
+    by_numpy = hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__")
+    return np.asarray(x) if by_numpy else np.from_dlpack(x)
 
 
 def order_of(x: Any) -> Literal["C", "F"]:

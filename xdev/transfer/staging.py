@@ -1,8 +1,9 @@
 """Copies between pageable memory and CUDA, through pinned memory, by several threads.
 
-The array is cut into *pieces*. Several *lanes*, a thread each, take the next piece each
-until none is left; a lane has pinned *slots* of its own, so lanes wait for nothing of
-each other, and while one of its slots is on the bus the lane fills or drains another.
+The array is cut into *pieces*. Several *workers*, a thread each, take the next piece
+each until none is left; a worker has pinned *slots* of its own, so workers wait for
+nothing of each other, and while one of its slots is on the bus the worker fills or
+drains another.
 What is packed alike on both sides is copied by the compiled threads without Python;
 strides and casts are NumPy's.
 """
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LANES = 8  # more threads than saturate the bus only take rounds at it
+WORKERS = 8  # more threads than saturate the bus only take rounds at it
 SMALL = 64 << 10  # CUDA's own copy takes so much of pageable memory at once [B]
 DIRECT = 2 << 20  # up to here it is quicker than a staged one [B]
-SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
+SLOTS = 2  # of a worker: one on the bus, one in the thread's hands
 FUNCTIONS = (
     *("cuCtxSetCurrent", "cuEventSynchronize", "cuEventRecord"),
     *("cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"),
@@ -70,13 +71,13 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    lanes, slots : int
+    workers, slots : int
         Threads, and slots of each.
     chunk : int
         The size of a slot [B].
     """
 
-    lanes: int
+    workers: int
     slots: int
     chunk: int
 
@@ -112,17 +113,17 @@ def plan(nbytes: int, threads: int, sizes: Sizes) -> Plan:
     Examples
     --------
     >>> plan(1 << 30, 16, GENERAL)
-    Plan(lanes=8, slots=2, chunk=4194304)
+    Plan(workers=8, slots=2, chunk=4194304)
     >>> plan(100_000, 16, GENERAL)
-    Plan(lanes=1, slots=1, chunk=100000)
+    Plan(workers=1, slots=1, chunk=100000)
     """
-    threads = min(threads, LANES)
+    threads = min(threads, WORKERS)
     share = -(-nbytes // (threads * SLOTS * sizes.rounds))
     power = 1 << (share - 1).bit_length()  # so that a pool meets few sizes
     chunk = min(nbytes, max(sizes.smallest, min(sizes.largest, power)))
     count = -(-nbytes // chunk)
-    lanes = min(threads, count)
-    return Plan(lanes, min(SLOTS, -(-count // lanes)), chunk)
+    workers = min(threads, count)
+    return Plan(workers, min(SLOTS, -(-count // workers)), chunk)
 
 
 def pieces(shape: tuple[int, ...], itemsize: int, chunk: int) -> Iterator[Piece]:
@@ -179,16 +180,16 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
     """
     alike = host.flags.c_contiguous and host.dtype == packed.dtype
     compiled = alike and threads.team() is native.module("threads")
-    lanes = min(LANES, _config.num_threads())
+    workers = min(WORKERS, _config.num_threads())
     if queue.ptr == PER_THREAD or is_finalizing():  # then no thread is left
-        lanes = 1
-    parts = plan(packed.nbytes, lanes, PACKED if compiled else GENERAL)
-    lanes, slots = _slots(parts)
+        workers = 1
+    parts = plan(packed.nbytes, workers, PACKED if compiled else GENERAL)
+    workers, slots = _slots(parts)
     event = partial(_optional.cupy().cuda.Event, disable_timing=True)
     events = [event() for _ in slots]
     staged = Staged(host, packed, queue, index, up, parts, slots, events)
     try:
-        (staged.run_compiled if compiled else staged.run)(lanes)
+        (staged.run_compiled if compiled else staged.run)(workers)
     except BaseException:
         with suppress(Exception):  # a device that is lost: the first error says it
             queue.synchronize()
@@ -197,7 +198,7 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
 
 
 class Staged(NamedTuple):
-    """A copy, with all that its lanes use, as :func:`copy` has it."""
+    """A copy, with all that its workers use, as :func:`copy` has it."""
 
     host: Array
     packed: Any
@@ -208,14 +209,14 @@ class Staged(NamedTuple):
     slots: Array
     events: Sequence[Any]
 
-    def run(self, lanes: int) -> None:
+    def run(self, workers: int) -> None:
         """Copy by NumPy and CuPy, any strides, with casts."""
         _, packed, queue, device, up, parts, *_ = self
         host = self.host.reshape(-1) if self.host.flags.c_contiguous else self.host
         runtime = _optional.cupy().cuda.runtime
         kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
         work = [*pieces(host.shape, packed.dtype.itemsize, parts.chunk)]
-        # Slots that no lane has, what was used first is first, and what is in them.
+        # Slots that no worker has, what was used first is first, and what is in them.
         unused = zip(self.slots, self.events, repeat(None), strict=False)
         free: deque[tuple[Array, Any, Piece | None]] = deque(unused)
 
@@ -246,9 +247,9 @@ class Staged(NamedTuple):
                 raise self.failed(start, error) from error
             free.append((slot, event, piece))
 
-        self.share(partial(threads.team().run, task), len(work), lanes)
+        self.share(partial(threads.team().run, task), len(work), workers)
 
-    def run_compiled(self, lanes: int) -> None:
+    def run_compiled(self, workers: int) -> None:
         """Copy what is packed alike on both sides, without Python."""
         host, packed, queue, _, up, parts, slots, events = self
         enter, wait, record, *queues = addresses()
@@ -264,16 +265,16 @@ class Staged(NamedTuple):
         memory = np.array(words, np.int64)
         team: Any = threads.team()
         step = partial(team.share, team.COPY_PIECE, memory.ctypes.data)
-        self.share(step, count, lanes)
+        self.share(step, count, workers)
         error, start = memory[result:][:2].tolist()
         if error:
             raise self.failed(start, explain(error))
 
-    def share(self, work: Callable[..., object], count: int, lanes: int) -> None:
+    def share(self, work: Callable[..., object], count: int, workers: int) -> None:
         """Give pieces to threads by their numbers, and what empties the last slots."""
-        work((0, count, 1, lanes, threads.spins()))
+        work((0, count, 1, workers, threads.spins()))
         if not self.up:
-            work((count, count + len(self.slots), 1, lanes, threads.spins()))
+            work((count, count + len(self.slots), 1, workers, threads.spins()))
 
     def failed(self, start: int, why: object) -> XdevError:
         """Return the error for a piece that starts there."""
@@ -284,16 +285,16 @@ class Staged(NamedTuple):
 
 
 def _slots(parts: Plan) -> tuple[int, Array]:
-    """Return how many lanes there are, fewer under a tight limit, and all slots."""
-    lanes = parts.lanes
+    """Return how many workers there are, fewer under a tight limit, and all slots."""
+    workers = parts.workers
     while True:
-        shape = lanes * parts.slots, parts.chunk
+        shape = workers * parts.slots, parts.chunk
         try:
-            return lanes, pinned_array(shape, np.dtype(np.uint8))
+            return workers, pinned_array(shape, np.dtype(np.uint8))
         except OutOfMemoryError:
-            if lanes == 1:
+            if workers == 1:
                 raise
-            lanes //= 2
+            workers //= 2
 
 
 @cache

@@ -96,10 +96,10 @@ def install(*names: str) -> None:
     for name in names or [n for n in BRIDGES if n not in OPT_IN and _present(n)]:
         if name in _installed:
             continue
-        _, room, made = BRIDGES[name]
+        _, room, class_name = BRIDGES[name]
         # It loads its library, which may call back here, in whichever thread loads it
         # first: that one would wait for the lock, and who has the lock for the library.
-        bridge: Bridge = getattr(importlib.import_module(room), made)()
+        bridge: Bridge = getattr(importlib.import_module(room), class_name)()
         with _lock:
             if name in _installed:
                 continue
@@ -204,14 +204,14 @@ def native_functions(library: str) -> ModuleType:
     ConfigurationError
         There is no native tier.
     """
-    found = native.module("pool")
-    if found is None:
+    module = native.module("pool")
+    if module is None:
         raise ConfigurationError(
             f"the bridge into {library} needs xdev's compiled part, which is "
             f"{native.STATE}: install xdev where there is a C compiler (pip install ., "
             f"with Cython, in its checkout), and do not set XDEV_NATIVE=0"
         )
-    return found
+    return module
 
 
 def serve(pool: Pool) -> Any:
@@ -275,8 +275,8 @@ def _present(name: str) -> bool:
 
 def _check(name: str) -> None:
     if name not in BRIDGES:
-        known = ", ".join(repr(known) for known in BRIDGES)
-        raise ConfigurationError(f"there is no bridge into {name!r}: use {known}")
+        names = ", ".join(map(repr, BRIDGES))
+        raise ConfigurationError(f"there is no bridge into {name!r}: use {names}")
 
 
 def _when_imported(name: str, callback: Callable[[], None]) -> None:

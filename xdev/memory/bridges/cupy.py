@@ -143,11 +143,11 @@ def native_allocator(
 
     @cache
     def opened(index: int) -> tuple[Pool, Allocator]:
-        found = leases(index)
-        lists = found[0].state.share()
+        pool_and_lease = leases(index)
+        lists = pool_and_lease[0].state.share()
         if lists is not None:
             served.open(index, lists)
-        return found
+        return pool_and_lease
 
     def missed(nbytes: int) -> Any:
         index, stream = current()
@@ -158,8 +158,8 @@ def native_allocator(
                 return pointer
         return lease(nbytes)
 
-    found: Allocator = native.module("pool").allocator(hit, missed)  # type: ignore[union-attr]
-    return found
+    allocator: Allocator = native.module("pool").allocator(hit, missed)  # type: ignore[union-attr]
+    return allocator
 
 
 def lease_allocator(leases: Leases, device: Callable[[], int]) -> Allocator:
@@ -213,16 +213,16 @@ class CupyBridge:
     def install(self) -> str | None:
         """Set the allocators, unless CuPy's is not its own default one."""
         cuda = self._cupy.cuda
-        found = cuda.get_allocator()
-        if found != self._cupy.get_default_memory_pool().malloc:
+        current = cuda.get_allocator()
+        if current != self._cupy.get_default_memory_pool().malloc:
             return (
-                f"CuPy's allocator was set to {found!r}; to let xdev's pool in, call "
+                f"CuPy's allocator was set to {current!r}; to let xdev's pool in, call "
                 f"cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc), then "
                 f"xdev.memory.bridges.install('cupy')"
             )
         usable = Device("cuda:0").available
         self._allocator = self._usable() if usable else self._unusable
-        self._before = found
+        self._before = current
         cuda.set_allocator(self._allocator)
         if usable:
             self._cupy.get_default_memory_pool().free_all_blocks()  # serve nobody now

@@ -191,10 +191,10 @@ class NumbaBridge:
 
     def install(self) -> str | None:
         """Set the manager, unless one was chosen; swap it in live contexts."""
-        found = self._driver._memory_manager  # noqa: SLF001 - it has no public name
+        current = self._driver._memory_manager  # noqa: SLF001 - it has no public name
         chosen = self._driver.config.CUDA_MEMORY_MANAGER
-        if found not in (None, self._default()):
-            return f"Numba's memory manager was set to {found.__qualname__}"
+        if current not in (None, self._default()):
+            return f"Numba's memory manager was set to {current.__qualname__}"
         if chosen != "default":
             return f"NUMBA_CUDA_MEMORY_MANAGER={chosen} chose Numba's memory manager"
         self._cuda.set_memory_manager(self._manager)
@@ -223,7 +223,7 @@ class NumbaBridge:
 
 def live_contexts(cuda: Any) -> list[Any]:
     """Return the contexts that Numba has made; it makes none, and calls no driver."""
-    devices = cuda.cudadrv.driver.driver
-    found = getattr(devices, "devices", None) or {}
-    contexts = [device.primary_context for device in found.values()]
+    driver = cuda.cudadrv.driver.driver
+    devices = getattr(driver, "devices", None) or {}
+    contexts = [device.primary_context for device in devices.values()]
     return [context for context in contexts if context is not None]

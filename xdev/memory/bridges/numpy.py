@@ -59,11 +59,11 @@ class NumpyBridge:
             return f"the host pool keeps nothing under the policy {policy!r}"
         with _lock:
             if not _handlers:
-                made = tier.NumpyHandler(POOLED)
-                made.serve(lists)
+                handler = tier.NumpyHandler(POOLED)
+                handler.serve(lists)
                 if not _handlers:  # nor did a finalizer make it meanwhile
-                    _handlers.append(made)
-                    made.install()
+                    _handlers.append(handler)
+                    handler.install()
             _handlers[0].serve(lists)
         return None
 

@@ -71,10 +71,10 @@ class RmmBridge:
         mr = self._mr
         indices = range(max(1, devices.backend("cuda").count()))
         before = {index: mr.get_per_device_resource(index) for index in indices}
-        for index, found in before.items():
-            if not isinstance(found, mr.CudaMemoryResource):
+        for index, current in before.items():
+            if not isinstance(current, mr.CudaMemoryResource):
                 return (
-                    f"RMM's resource of device {index} was set to {found!r}; to let "
+                    f"RMM's resource of device {index} was set to {current!r}; to let "
                     f"xdev's pool in, call rmm.mr.set_per_device_resource({index}, "
                     f"rmm.mr.CudaMemoryResource()), then "
                     f"xdev.memory.bridges.install('rmm')"

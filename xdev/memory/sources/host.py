@@ -108,8 +108,8 @@ def host_total() -> int:
 
     0 where the system tells neither.
     """
-    known = [*_machine_total(), *_cgroup_limits()]
-    return min(known, default=0)
+    sizes = [*_machine_total(), *_cgroup_limits()]
+    return min(sizes, default=0)
 
 
 def _machine_total() -> Iterator[int]:
