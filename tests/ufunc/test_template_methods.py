@@ -418,6 +418,7 @@ AXES = range(-2, 2)
 CASES = [
     *(("concat", (), {"axis": axis}) for axis in AXES),
     *(("stack", (), {"axis": axis}) for axis in (*AXES, 2, -3)),
+    *((name, (), {"k": k}) for name in ("tril", "triu") for k in (0, 2, -9, 99)),
     *(("repeat", (k,), {"axis": axis}) for k, axis in itertools.product((0, 3), AXES)),
     *(
         ("roll", (shift,), {"axis": axis})
@@ -432,10 +433,10 @@ CASES = [
 SEQUENCES = {"concat": np.concat, "stack": np.stack}
 
 
-@pytest.fixture
-def copies(monkeypatch):
-    """Copies for which everything is large."""
-    monkeypatch.setattr(cuda_copies, "LARGE", -1000)
+@pytest.fixture(params=[-1000, 10**9])
+def copies(request, monkeypatch):
+    """Copies for which everything is large, or nothing."""
+    monkeypatch.setattr(cuda_copies, "LARGE", request.param)
     return cuda_copies
 
 
@@ -453,7 +454,27 @@ def test_elements_go_where_numpy_has_them(gpu, copies, char):
             made = getattr(copies, name)(gpu.array(x), *more, **options)
             expected = getattr(np, name)(x, *more, **options)
 
+        if made is NotImplemented:  # small, and many launches
+            assert copies.LARGE > 0
+            continue
         np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+
+
+@given(st.data())
+def test_parts_of_any_size_are_joined_by_one_launch(gpu, data):
+    axis = data.draw(st.integers(0, 2))
+    sizes = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=15))
+    arrays = [gpu.sample((3, n, 2) if axis == 1 else (n, 3, 2), "h", n) for n in sizes]
+    if axis == 2:
+        arrays = [x.reshape(3, 2, -1) for x in arrays]
+    launches = gpu.launches
+    joined = cuda_copies.concat([gpu.array(x) for x in arrays], axis=axis)
+    if not any(sizes):
+        assert joined is NotImplemented
+        return
+    expected = np.concat(arrays, axis=axis)
+    np.testing.assert_array_equal(gpu.host(joined), expected, strict=True)
+    assert gpu.launches == launches + 1
 
 
 def test_what_is_no_copy_is_left_to_cupy(gpu, copies):

@@ -1,19 +1,25 @@
-"""Functions that move elements of large CUDA arrays, by the engine's copying kernels.
+"""Functions that move elements of CUDA arrays: one launch, or the engine's copies.
 
-CuPy's kernels move one element a thread: half of what the memory can do. Small arrays
-stay CuPy's, which launches once where these launch once for each part.
+CuPy's kernels move one element a thread: half of what the memory can do.
 """
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Any
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev import _optional
+from xdev._plain_calls import SLOT
+from xdev.compile import cubins, launch
 from xdev.facade import elementwise
 from xdev.memory.arrays import array_maker
+from xdev.ufunc.cuda_layout import SHORT
 from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.expressions import selection
 
@@ -26,8 +32,18 @@ if TYPE_CHECKING:
 
 #: One of two values by a truth value.
 CHOOSE = selection("where", "condition", "x1", "x2")
-#: A value where two numbers are in order, else 0.
-IN_ORDER = selection("in_order", "low", "high", "x")
+THREADS, ITEMS = 256, 4  # of a block; elements that each moves
+PLANS = 512  # launches that are kept
+PARTS = 15  # that one launch joins
+WORDS = {
+    1: "unsigned char",
+    2: "unsigned short",
+    4: "unsigned int",
+    8: "uint2",
+    16: "uint4",
+}
+WORD = 16  # bytes of the widest
+FAR = 2**31  # elements that 32 bits do not count
 LARGE = 2**20  # bytes of a result
 HUGE = 2**24  # bytes from which on a call that makes no plan is worth it
 
@@ -52,6 +68,62 @@ def new(shape: Shape, dtype: Any) -> Any:
     return array_maker()(shape, dtype)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel of ``moves.cu``: its C++ name, threads of a block, elements of each.
+
+    ``slots`` is of how many arrays its parameter has the addresses.
+    """
+
+    entry: str
+    threads: int = THREADS
+    items: int = ITEMS
+    slots: int = 5
+    template: str = "moves"
+
+    def macros(self) -> cubins.Macros:
+        """Return the template's macros."""
+        return [("XDEV_BLOCK", str(self.threads)), ("XDEV_ITEMS", str(self.items))]
+
+
+@lru_cache(maxsize=PLANS)
+def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
+    def make() -> tuple[bytes, str]:
+        return cubins.expressed(program, "", capability, [], fastmath=False)
+
+    parts = program.entry, program.macros(), capability
+    return launch.Kernel(*cubins.kept("", parts, "moves", make))
+
+
+@lru_cache(maxsize=PLANS)
+def _plan(
+    program: Program, blocks: int, count: int, sizes: tuple[int, ...], device: int
+) -> launch.Launch:
+    kernel = _kernel(program, launch.capability(device))
+    parameter = bytes(program.slots * SLOT) + struct.pack(f"={len(sizes)}q", *sizes)
+    parameter += bytes(-len(parameter) % SLOT)
+    slots = (launch.Value(),) * count
+    return launch.Launch(kernel, blocks, program.threads, parameter, slots)
+
+
+def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
+    """Launch a kernel on contiguous arrays."""
+    device = _optional.cupy().cuda.runtime.getDevice()
+    plan = _plan(program, blocks, len(arrays), sizes, device)
+    plan([x.data.ptr for x in arrays])
+
+
+def straight(x: Any) -> Any:
+    """Return the array, or a copy of it in C order."""
+    return x if x._c_contiguous else assign(new(x.shape, x.dtype), x)  # noqa: SLF001
+
+
+def blocks_of(count: int) -> int:
+    """Return how many blocks move so many elements."""
+    return -(-count // (THREADS * ITEMS))
+
+
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
     """Cast real numbers, or copy."""
     dtype = np.dtype(dtype)
@@ -67,38 +139,70 @@ def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
     """Join arrays along an axis that they have."""
-    if not isinstance(arrays, list | tuple):
+    if not isinstance(arrays, list | tuple) or not arrays:
         return NotImplemented
     if axis is not None and not all(x.ndim for x in arrays):
         raise ValueError(
             "xdev.concat: zero-dimensional arrays have no axis to be joined along: "
             "xdev.stack makes one"
         )
-    if sum(x.nbytes for x in arrays) < LARGE:
-        return NotImplemented
     if axis is None:
         arrays, axis = [x.reshape(-1) for x in arrays], 0
-    dtype = np.result_type(*(x.dtype for x in arrays))
     ndim, shape = arrays[0].ndim, arrays[0].shape
-    if not -ndim <= axis < ndim:
+    around = {(x.ndim, *x.shape[:axis], *x.shape[axis:][1:]) for x in arrays}
+    if not -ndim <= axis < ndim or len(around) > 1:
         return NotImplemented
     axis %= ndim
-    around = {(x.ndim, *x.shape[:axis], *x.shape[axis + 1 :]) for x in arrays}
-    if len(around) > 1:
-        return NotImplemented
+    dtype = np.result_type(*{x.dtype for x in arrays})
     whole = (*shape[:axis], sum(x.shape[axis] for x in arrays), *shape[axis + 1 :])
-    if dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays):
+    out = NotImplemented
+    if all(x.dtype == dtype and x._c_contiguous for x in arrays):  # noqa: SLF001
+        parts = [(x, 0, x.shape[axis], x.shape[axis]) for x in arrays if x.size]
+        out = _joined(whole, axis, parts)
+    mixed = dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays)
+    if out is NotImplemented and sum(x.nbytes for x in arrays) >= LARGE and not mixed:
+        out, stop = new(whole, dtype), 0
+        for x in arrays:
+            start, stop = stop, stop + x.shape[axis]
+            assign(out[(slice(None),) * axis + (slice(start, stop),)], x)
+    return out
+
+
+def _joined(shape: Shape, axis: int, parts: list[tuple[Any, int, int, int]]) -> Any:
+    """Return parts of contiguous arrays side by side along an axis, by one launch.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The result's.
+    axis : int
+        Along which.
+    parts : list of (array, start, length, whole)
+        An array, where along the axis its part begins, how long it is, and the array.
+    """
+    if not 0 < len(parts) <= PARTS:
         return NotImplemented
-    out, stop = new(whole, dtype), 0
-    for x in arrays:
-        start, stop = stop, stop + x.shape[axis]
-        assign(out[(slice(None),) * axis + (slice(start, stop),)], x)
+    first = parts[0][0]
+    inner = prod(shape[axis + 1 :]) * first.itemsize
+    numbers = [n * inner for _, *own in parts for n in own]
+    word = gcd(WORD, *numbers, *(x.data.ptr for x, *_ in parts))
+    nbytes = prod(shape) * first.itemsize
+    if nbytes // word >= FAR or (nbytes >= LARGE and word < WORD):
+        return NotImplemented  # words of a few bytes are not quick enough
+    out, rest = new(shape, first.dtype), (0,) * (PARTS - len(parts))
+    ends = accumulate(length * inner // word for _, _, length, _ in parts)
+    pitches = (whole * inner // word for *_, whole in parts)
+    starts = (start * inner // word for _, start, *_ in parts)
+    sizes = *ends, *rest, *pitches, *rest, *starts, *rest
+    program = Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS)
+    width, count = shape[axis] * inner // word, nbytes // word
+    run(program, blocks_of(count), [out, *(x for x, *_ in parts)], *sizes, width, count)
     return out
 
 
 def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
     """Join arrays along an axis that is new."""
-    if not isinstance(arrays, list | tuple) or sum(x.nbytes for x in arrays) < LARGE:
+    if not isinstance(arrays, list | tuple) or not arrays:
         return NotImplemented
     ndim = arrays[0].ndim + 1
     if not -ndim <= axis < ndim or len({x.shape for x in arrays}) > 1:
@@ -150,14 +254,23 @@ def _repeated(
 
 def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     """Shift elements along one axis; those that leave come back at the other end."""
-    if type(shift) is not int or x.nbytes < LARGE:
+    if type(shift) is not int or not x.size:
         return NotImplemented
     if axis is None:
         return roll(x.reshape(-1), shift, axis=0).reshape(x.shape)
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return NotImplemented
-    before, shift = (slice(None),) * (axis % x.ndim), shift % x.shape[axis]
-    out = new(x.shape, x.dtype)
+    axis %= x.ndim
+    length = x.shape[axis]
+    shift %= length
+    if x._c_contiguous:  # noqa: SLF001
+        parts = [(x, length - shift, shift, length), (x, 0, length - shift, length)]
+        out = _joined(x.shape, axis, parts)
+        if out is not NotImplemented:
+            return out
+    if x.nbytes < LARGE:
+        return NotImplemented
+    before, out = (slice(None),) * axis, new(x.shape, x.dtype)
     assign(out[(*before, slice(shift, None))], x[(*before, slice(-shift or None))])
     if shift:
         assign(out[(*before, slice(shift))], x[(*before, slice(-shift, None))])
@@ -166,19 +279,23 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
 
 def tril(x: Any, *, k: int = 0) -> Any:
     """Keep what is on a diagonal and below."""
-    return _triangle(x, lambda rows, columns: (columns, rows + k))
+    return _triangle(x, k, "true")
 
 
 def triu(x: Any, *, k: int = 0) -> Any:
     """Keep what is on a diagonal and above."""
-    return _triangle(x, lambda rows, columns: (rows + k, columns))
+    return _triangle(x, k, "false")
 
 
-def _triangle(x: Any, arranged: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
-    if x.ndim < 2 or x.nbytes < LARGE:  # noqa: PLR2004 - a matrix
+def _triangle(x: Any, diagonal: int, lower: str) -> Any:
+    word = WORDS.get(x.itemsize)
+    if x.ndim < 2 or word is None or not 0 < x.size < FAR:  # noqa: PLR2004 - a matrix
         return NotImplemented
-    rows, columns = (_optional.cupy().arange(n, dtype="l") for n in x.shape[-2:])
-    return IN_ORDER(*arranged(rows[:, None], columns), x)
+    out = new(x.shape, x.dtype)
+    program = Program(f"xdev::triangle<{word},{lower}>", slots=2)
+    sizes = *x.shape[-2:], diagonal, x.size
+    run(program, blocks_of(x.size), [straight(x), out], *sizes)
+    return out
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
@@ -222,9 +339,10 @@ def _accumulated(
     axis = 0 if axis is None and x.ndim == 1 else axis
     if axis is None or not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
-    alone = x.shape[axis] * x.itemsize <= ALONE and not include_initial
-    if x.nbytes < LARGE and not alone:  # two launches, and no plan
-        return NotImplemented
+    length, last = x.shape[axis], axis in {-1, x.ndim - 1}
+    alone = length < 2 * SHORT or (last and length * x.itemsize <= ALONE)
+    if x.nbytes < LARGE and (include_initial or not alone):
+        return NotImplemented  # it takes two launches, and has no plan
     if not include_initial:
         return function.accumulate(x, axis, dtype)
     axis %= x.ndim

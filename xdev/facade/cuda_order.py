@@ -7,80 +7,34 @@ the call to CuPy.
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev import _optional
-from xdev._plain_calls import SLOT
-from xdev.compile import cubins, launch
+from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
-from xdev.facade.cuda_copies import assign, new
+from xdev.facade.cuda_copies import (
+    FAR,
+    THREADS,
+    Program,
+    blocks_of,
+    new,
+    run,
+    straight,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SHARED = 48 * 1024  # bytes of a block's memory that every GPU has
-WARP, THREADS, MOST = 32, 256, 1024  # threads: that run as one, of a block, at most
+WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
 SORTED = 16  # elements that a thread sorts, at most
-MARKED, SUMMED, TAKEN = 32, 8, 4  # elements that a thread marks, sums up, takes
-PLANS = 512
-ARRAYS = 5  # that a kernel is given, at most
-FAR = 2**31  # elements that 32 bits do not count
+MARKED, SUMMED = 32, 8  # elements that a thread marks, sums up
 INDEX = np.dtype(np.int64)
 #: Of which CUDA's own types compute as NumPy's do.
 PRODUCTS = frozenset("fdlq")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A kernel of ``order.cu``; ``entry`` is its C++ name there."""
-
-    entry: str
-    threads: int
-    items: int
-    template: str = "order"
-
-    def macros(self) -> cubins.Macros:
-        """Return the template's macros."""
-        return [("XDEV_BLOCK", str(self.threads)), ("XDEV_ITEMS", str(self.items))]
-
-
-@lru_cache(maxsize=PLANS)
-def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
-    def make() -> tuple[bytes, str]:
-        return cubins.expressed(program, "", capability, [], fastmath=False)
-
-    parts = program.entry, program.macros(), capability
-    return launch.Kernel(*cubins.kept("", parts, "order", make))
-
-
-@lru_cache(maxsize=PLANS)
-def _plan(
-    program: Program, blocks: int, count: int, sizes: tuple[int, ...], device: int
-) -> launch.Launch:
-    kernel = _kernel(program, launch.capability(device))
-    parameter = bytes(ARRAYS * SLOT) + struct.pack(f"={len(sizes)}q", *sizes)
-    parameter += bytes(-len(parameter) % SLOT)
-    slots = (launch.Value(),) * count
-    return launch.Launch(kernel, blocks, program.threads, parameter, slots)
-
-
-def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
-    """Launch a kernel on contiguous arrays."""
-    device = _optional.cupy().cuda.runtime.getDevice()
-    plan = _plan(program, blocks, len(arrays), sizes, device)
-    plan([x.data.ptr for x in arrays])
-
-
-def straight(x: Any) -> Any:
-    """Return the array, or a copy of it in C order."""
-    return x if x._c_contiguous else assign(new(x.shape, x.dtype), x)  # noqa: SLF001
 
 
 def last(x: Any) -> int:
@@ -109,7 +63,7 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     threads = WARP
     while threads * SORTED < length and threads < MOST:
         threads *= 2
-    cpp, flags = cubins.cpp_name(x.dtype), (str(descending), str(places))
+    cpp, flags = cpp_name(x.dtype), (str(descending), str(places))
     entry = f"xdev::sort_lines<{','.join((cpp, *flags)).lower()}>"
     program = Program(entry, threads, -(-length // threads))
     last = axis in {-1, x.ndim - 1}
@@ -125,7 +79,7 @@ def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
     And, where the order of an array is given that x is sorted by, the number of the run
     that each of its elements is of. The host waits: it must know how many there are.
     """
-    cpp, one = cubins.cpp_name(x.dtype), str(differs).lower()
+    cpp, one = cpp_name(x.dtype), str(differs).lower()
     blocks = -(-x.size // (THREADS * MARKED))
     counts = new((blocks + 1,), INDEX)
     count = Program(f"xdev::count_marks<{cpp},{one}>", THREADS, MARKED)
@@ -202,10 +156,10 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     if count >= FAR:
         return NotImplemented
     x, indices = straight(x), straight(indices)
-    index = cubins.cpp_name(indices.dtype)
-    program = Program(f"xdev::take_rows<uint4,{index}>", THREADS, TAKEN)
+    index = cpp_name(indices.dtype)
+    program = Program(f"xdev::take_rows<uint4,{index}>", slots=3)
     sizes = row // 16, x.shape[axis], indices.size, count
-    run(program, -(-count // (THREADS * TAKEN)), [x, out, indices], *sizes)
+    run(program, blocks_of(count), [x, out, indices], *sizes)
     return out
 
 
@@ -216,7 +170,7 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     if x1.dtype != x2.dtype or x1.dtype.char not in PRODUCTS or not x1.size:
         return NotImplemented
     out, n = new(x1.shape, x1.dtype), x1.size // 3
-    program = Program(f"xdev::cross<{cubins.cpp_name(x1.dtype)}>", THREADS, 1)
+    program = Program(f"xdev::cross<{cpp_name(x1.dtype)}>", THREADS, 1)
     run(program, -(-n // THREADS), [straight(x1), out, straight(x2)], n)
     return out
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.signatures import Specialisation
 
-#: Bytes of a line that one block scans alone: more would be two launches.
+#: Bytes of a contiguous line that one block scans alone: more are two launches.
 ALONE = 2**17
 
 
@@ -88,7 +88,7 @@ class CudaMethods:
             first = Reduce(x.dtype, loop, loop, group, len(found.extents))
             span = max(kernel.span, first.span)
             splits, each, before = 1, found.length, 0
-            if found.length * x.dtype.itemsize > ALONE:
+            if group == 1 or found.length * x.dtype.itemsize > ALONE:
                 splits, each = found.split(group, span, x.dtype.itemsize)
             if splits > 1:
                 made = ready.scratch((found.count, splits), loop)

@@ -96,7 +96,6 @@ EXPRESSIONS: dict[str, tuple[str, str, str]] = {
 #: Of three inputs, for the facade's own functions.
 SELECTIONS: dict[str, tuple[str, str, str]] = {
     "clip": ("minimum(maximum(x, y), z)",) * 3,
-    "in_order": ("x <= y ? z : R(0)", "", ""),
     "where": ("x ? y : z", "", ""),
 }
 COLUMNS = {"b": 0, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}  # V: bfloat16

@@ -1,5 +1,5 @@
-// Lines sorted, each in one block's shared memory; the places of marked elements, in
-// order; rows of an array at indices; cross products.
+// What moves elements: lines sorted, each in one block's shared memory; the places of
+// marked elements, in order; rows at indices; arrays joined; triangles; cross products.
 #include "elementwise.cuh"
 
 namespace xdev {
@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Ord
 
 // Rows of words, of matrices one after the other; indices count from the end too.
 struct Take {
-    Slot source, target, indices, unused[2];
+    Slot source, target, indices;
     Size words, rows, taken, count;  // of a row, of a matrix, of the indices, of all
 };
 
@@ -317,6 +317,54 @@ __global__ void __launch_bounds__(BLOCK) take_rows(const __grid_constant__ Take 
         place += row / taken * p.rows;
         static_cast<Word*>(p.target.address)[at] =
             static_cast<const Word*>(p.source.address)[place * words + word];
+    }
+}
+
+// Arrays side by side: of each row so many words of each part.
+struct Join {
+    static constexpr int PARTS = 15;
+    Slot target, source[PARTS];
+    Size end[PARTS], pitch[PARTS], start[PARTS];  // [words]: in a result's row; of own
+    Size width, count;              // of a result's row; of all rows
+};
+
+template <class Word>
+__global__ void __launch_bounds__(BLOCK) join(const __grid_constant__ Join p)
+{
+    const unsigned int width = p.width;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
+        if (at >= p.count) return;
+        const unsigned int row = unsigned(at) / width, word = unsigned(at) % width;
+        int part = 0;
+        while (word >= p.end[part]) ++part;
+        const Size begin = part ? p.end[part - 1] : 0;
+        const Size place = row * p.pitch[part] + p.start[part] + word - begin;
+        static_cast<Word*>(p.target.address)[at] =
+            static_cast<const Word*>(p.source[part].address)[place];
+    }
+}
+
+// Zero outside the columns that rows begin, or end, with.
+struct Triangle {
+    Slot source, target;
+    Size rows, columns, diagonal, count;
+};
+
+template <class Word, bool LOWER>
+__global__ void __launch_bounds__(BLOCK) triangle(const __grid_constant__ Triangle p)
+{
+    const unsigned int rows = p.rows, columns = p.columns;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
+        if (at >= p.count) return;
+        const Size row = unsigned(at) / columns % rows, column = unsigned(at) % columns;
+        const Size over = column - row - p.diagonal;  // 0 on the diagonal
+        const bool kept = LOWER ? over <= 0 : over >= 0;
+        static_cast<Word*>(p.target.address)[at] =
+            kept ? static_cast<const Word*>(p.source.address)[at] : Word{};
     }
 }
 
