@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xdev.facade.creation import number_of_host, whole_numbers
-from xdev.facade.dispatch import factory, of_one
+from xdev.facade.dispatch import dispatch, factory
 from xdev.facade.signatures import gives_complex, gives_real
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def fft(
     >>> xdev.fft.fft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j])
     """
-    return of_one("fft.fft", x)(x, n=n, axis=axis, norm=norm)
+    return dispatch("fft.fft", x)(x, n=n, axis=axis, norm=norm)
 
 
 @gives_complex
@@ -99,7 +99,7 @@ def ifft(
     >>> xdev.fft.ifft(xdev.asarray([2.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    return of_one("fft.ifft", x)(x, n=n, axis=axis, norm=norm)
+    return dispatch("fft.ifft", x)(x, n=n, axis=axis, norm=norm)
 
 
 @gives_complex
@@ -135,7 +135,7 @@ def rfft(
     >>> xdev.fft.rfft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    return of_one("fft.rfft", x)(x, n=n, axis=axis, norm=norm)
+    return dispatch("fft.rfft", x)(x, n=n, axis=axis, norm=norm)
 
 
 @gives_real
@@ -171,7 +171,7 @@ def irfft(
     >>> xdev.fft.irfft(xdev.asarray([1.0 + 0j, 1.0 + 0j]))
     array([1., 0.])
     """
-    return of_one("fft.irfft", x)(x, n=n, axis=axis, norm=norm)
+    return dispatch("fft.irfft", x)(x, n=n, axis=axis, norm=norm)
 
 
 @gives_real
@@ -207,7 +207,7 @@ def hfft(
     >>> xdev.fft.hfft(xdev.asarray([1.0 + 0j, 0j]))
     array([1., 1.])
     """
-    return of_one("fft.hfft", x)(x, n=n, axis=axis, norm=norm)
+    return dispatch("fft.hfft", x)(x, n=n, axis=axis, norm=norm)
 
 
 @gives_complex
@@ -243,7 +243,7 @@ def ihfft(
     >>> xdev.fft.ihfft(xdev.asarray([1.0, 1.0])).shape
     (2,)
     """
-    return of_one("fft.ihfft", x)(x, n=n, axis=axis, norm=norm)
+    return dispatch("fft.ihfft", x)(x, n=n, axis=axis, norm=norm)
 
 
 @gives_complex
@@ -284,7 +284,7 @@ def fftn(
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    return of_one("fft.fftn", x)(x, s=s, axes=axes, norm=norm)
+    return dispatch("fft.fftn", x)(x, s=s, axes=axes, norm=norm)
 
 
 @gives_complex
@@ -325,7 +325,7 @@ def ifftn(
     array([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    return of_one("fft.ifftn", x)(x, s=s, axes=axes, norm=norm)
+    return dispatch("fft.ifftn", x)(x, s=s, axes=axes, norm=norm)
 
 
 @gives_complex
@@ -365,7 +365,7 @@ def rfftn(
     >>> xdev.fft.rfftn(xdev.ones((2, 2))).shape
     (2, 2)
     """
-    return of_one("fft.rfftn", x)(x, s=s, axes=axes, norm=norm)
+    return dispatch("fft.rfftn", x)(x, s=s, axes=axes, norm=norm)
 
 
 @gives_real
@@ -406,7 +406,7 @@ def irfftn(
     array([[1., 1.],
            [1., 1.]])
     """
-    return of_one("fft.irfftn", x)(x, s=s, axes=axes, norm=norm)
+    return dispatch("fft.irfftn", x)(x, s=s, axes=axes, norm=norm)
 
 
 def fftshift(x: Array, /, axes: Axes = None) -> Array:
@@ -430,7 +430,7 @@ def fftshift(x: Array, /, axes: Axes = None) -> Array:
     >>> xdev.fft.fftshift(xdev.asarray([0, 1, -2, -1]))
     array([-2, -1,  0,  1])
     """
-    return of_one("fft.fftshift", x)(x, axes=axes)
+    return dispatch("fft.fftshift", x)(x, axes=axes)
 
 
 def ifftshift(x: Array, /, axes: Axes = None) -> Array:
@@ -454,7 +454,7 @@ def ifftshift(x: Array, /, axes: Axes = None) -> Array:
     >>> xdev.fft.ifftshift(xdev.asarray([-2, -1, 0, 1]))
     array([ 0,  1, -2, -1])
     """
-    return of_one("fft.ifftshift", x)(x, axes=axes)
+    return dispatch("fft.ifftshift", x)(x, axes=axes)
 
 
 def fftfreq(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from xdev.facade.dispatch import library_of, of_one, of_pair
+from xdev.facade.dispatch import dispatch, dispatch_two, library_of
 from xdev.facade.linear_algebra import (
     cholesky,
     eig,
@@ -71,7 +71,7 @@ def cross(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     >>> xdev.linalg.cross(xdev.asarray([1, 0, 0]), xdev.asarray([0, 1, 0]))
     array([0, 0, 1])
     """
-    return of_pair("linalg.cross", x1, x2, more=more)(x1, x2, axis=axis)
+    return dispatch_two("linalg.cross", x1, x2, more=more)(x1, x2, axis=axis)
 
 
 def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:
@@ -95,7 +95,7 @@ def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:
     >>> xdev.linalg.diagonal(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    return of_one("linalg.diagonal", x, more)(x, offset=offset)
+    return dispatch("linalg.diagonal", x, more)(x, offset=offset)
 
 
 def inv(x: Array, /) -> Array:
@@ -123,7 +123,7 @@ def inv(x: Array, /) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    return of_one("linalg.inv", x)(x)
+    return dispatch("linalg.inv", x)(x)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -153,7 +153,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     array([[ 4.,  0.],
            [ 0., 16.]])
     """
-    return of_one("linalg.matrix_power", x)(x, n)
+    return dispatch("linalg.matrix_power", x)(x, n)
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
@@ -183,7 +183,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     array([[3, 4],
            [6, 8]])
     """
-    return of_pair("linalg.outer", x1, x2)(x1, x2)
+    return dispatch_two("linalg.outer", x1, x2)(x1, x2)
 
 
 def pinv(x: Array, /, rtol: Any = None) -> Array:
@@ -213,7 +213,7 @@ def pinv(x: Array, /, rtol: Any = None) -> Array:
     >>> xdev.linalg.pinv(xdev.asarray([[2.0], [0.0]]))
     array([[0.5, 0. ]])
     """
-    return of_one("linalg.pinv", x)(x, rtol=rtol)
+    return dispatch("linalg.pinv", x)(x, rtol=rtol)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -245,7 +245,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     >>> xdev.linalg.solve(a, xdev.asarray([2.0, 2.0]))
     array([1. , 0.5])
     """
-    return of_pair("linalg.solve", x1, x2)(x1, x2)
+    return dispatch_two("linalg.solve", x1, x2)(x1, x2)
 
 
 def det(x: Array, /) -> Array:
@@ -272,7 +272,7 @@ def det(x: Array, /) -> Array:
     >>> round(float(xdev.linalg.det(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))), 9)
     8.0
     """
-    return of_one("linalg.det", x)(x)
+    return dispatch("linalg.det", x)(x)
 
 
 def matrix_norm(
@@ -304,7 +304,7 @@ def matrix_norm(
     >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
     """
-    return of_one("linalg.matrix_norm", x, more)(x, keepdims=keepdims, ord=ord)
+    return dispatch("linalg.matrix_norm", x, more)(x, keepdims=keepdims, ord=ord)
 
 
 def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
@@ -333,7 +333,7 @@ def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
     >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
     1
     """
-    return of_one("linalg.matrix_rank", x, more)(x, rtol=rtol)
+    return dispatch("linalg.matrix_rank", x, more)(x, rtol=rtol)
 
 
 def slogdet(x: Array, /) -> Slogdet[Array]:
@@ -360,7 +360,7 @@ def slogdet(x: Array, /) -> Slogdet[Array]:
     >>> float(xdev.linalg.slogdet(xdev.eye(2)).logabsdet)
     0.0
     """
-    return of_one("linalg.slogdet", x)(x)
+    return dispatch("linalg.slogdet", x)(x)
 
 
 def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Array:
@@ -386,7 +386,7 @@ def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Ar
     >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
     6.0
     """
-    function = of_one("linalg.trace", x, more)
+    function = dispatch("linalg.trace", x, more)
     if dtype is not None:
         dtype = library_of(x, "linalg.trace").dtype(dtype)
     return function(x, offset=offset, dtype=dtype)
@@ -420,5 +420,5 @@ def vector_norm(
     >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
     5.0
     """
-    function = of_one("linalg.vector_norm", x, more)
+    function = dispatch("linalg.vector_norm", x, more)
     return function(x, axis=axis, keepdims=keepdims, ord=ord)

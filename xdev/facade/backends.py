@@ -26,14 +26,14 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
     Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
-    class Typed(Protocol):
+    class HasDtype(Protocol):
         """What has a data type: arrays of all libraries, and NumPy's scalars."""
 
         @property
         def dtype(self) -> DType:
             """The data type."""
 
-    Operand = TypeVar("Operand", bound=Typed)  # an Array, and no text, list or None
+    Operand = TypeVar("Operand", bound=HasDtype)  # an Array, and no text, list or None
 
     class UniqueAll(NamedTuple, Generic[Array]):
         """Of ``unique_all``."""

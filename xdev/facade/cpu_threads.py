@@ -174,13 +174,11 @@ def var(
     """Return the variance of floats, in two passes; NumPy others'."""
     count, result = folded_count(x, axis), None
     if count > correction:
-        of_all = axis is None or x.ndim == 1
-        mean = _sum(_add, x) / x.dtype.type(count) if of_all else None
+        flat = axis is None or x.ndim == 1
+        mean = _sum(_add, x) / x.dtype.type(count) if flat else None
 
         def part(x: Any, axes: Any, out: Any) -> None:
-            distances = x - (
-                mean if of_all else _add(x, axes, None, None, True) / count
-            )
+            distances = x - (mean if flat else _add(x, axes, None, None, True) / count)
             distances *= distances
             _add(distances, axes, None, out, True)
 

@@ -30,7 +30,7 @@ from xdev.facade.backends import (
     to_numpy_dtype,
 )
 from xdev.facade.cpu import cutoff
-from xdev.facade.dispatch import factory, of_one
+from xdev.facade.dispatch import dispatch, factory
 from xdev.facade.elementwise import __all__ as elementwise_names
 from xdev.ufunc.complaints import not_over_blocks
 from xdev.ufunc.dask import (
@@ -145,7 +145,7 @@ def _transform(name: str, x: Any, **options: Any) -> Any:
 def _on_blocks(
     name: str, rest: tuple[Any, ...], options: dict[str, Any], *blocks: Any
 ) -> Any:
-    return of_one(name, blocks[0])(*blocks, *rest, **options)
+    return dispatch(name, blocks[0])(*blocks, *rest, **options)
 
 
 # What Dask has of its own, where that departs from the standard.

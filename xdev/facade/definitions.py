@@ -88,7 +88,7 @@ _SHOWN = {nin: str(signature) for nin, signature in _SIGNATURES.items()}
 
 
 @final
-class Elementwise:
+class StandardDefinition:
     """An elementwise function of the standard: NumPy's, and an expression on CUDA.
 
     Its calls take arrays of one library and device, and numbers beside them. Libraries
@@ -187,7 +187,7 @@ class Elementwise:
             As the docstring says; nothing was written.
         """
         if not keywords and len(args) == self.nin:
-            function = dispatch.of_others(self.key, args)
+            function = dispatch.dispatch_foreign(self.key, args)
             if function is not None:
                 return self._theirs(ufunc, function, args)
         return call(ufunc, args, keywords, self._general)
@@ -224,7 +224,7 @@ class Elementwise:
         where = keywords.get("where", True)
         masks = {} if where is True else {"where": where}
         try:
-            library, like, values, masks = dispatch.placed(
+            library, like, values, masks = dispatch.resolve_operands(
                 self.key, out, arguments, masks
             )
         except TypeError:
@@ -341,7 +341,7 @@ class Elementwise:
             out = None
         if out is None and PYTHON_SCALARS.issuperset(map(type, inputs.values())):
             return
-        library, like, *_ = dispatch.placed(whole, out, inputs, masks)
+        library, like, *_ = dispatch.resolve_operands(whole, out, inputs, masks)
         library.bound(whole, like)  # which says what the others lack
         folds = self.key in _FOLDS or name in ("outer", "at")
         if not folds and library.device_type in ("cuda", "fake"):
@@ -405,7 +405,7 @@ class _NumPyCall:
 
     plan: Plan
 
-    def __init__(self, function: Elementwise) -> None:
+    def __init__(self, function: StandardDefinition) -> None:
         self._function = function
         self._chunked: Chunked | None = None
 
@@ -454,7 +454,7 @@ class _NumPyCall:
 class _NumPyLoops:
     """A function's methods on NumPy arrays: those of NumPy's ufunc."""
 
-    def __init__(self, function: Elementwise) -> None:
+    def __init__(self, function: StandardDefinition) -> None:
         ufunc: Any = function.numpy
         self._ufunc, self.at, self.reduce = ufunc, ufunc.at, ufunc.reduce
 

@@ -140,7 +140,7 @@ _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 OPTIONAL = ("min", "max", "sorter")  # arguments that may be None
 
 
-def of_others(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+def dispatch_foreign(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:
     """Return the function ``name`` of a library that is not NumPy or CuPy.
 
     Of arrays of one type on one device, and Python's numbers; None for anything else.
@@ -190,7 +190,7 @@ LARGE = {
 }
 
 
-def of_many(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
+def dispatch_large(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
     """Return the function for NumPy's arrays of so many elements together."""
     plain = OF_ARRAYS[name] if plain is None else plain
     if size < LARGE.get(name, size + 1):
@@ -200,7 +200,7 @@ def of_many(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
     return partial(shared, plain)
 
 
-def of_one(
+def dispatch(
     name: str, x: Any, more: tuple[Any, ...] = (), unknown: dict[str, Any] | None = None
 ) -> Callable[..., Any]:
     """Return the function ``name`` for an array.
@@ -213,7 +213,7 @@ def of_one(
     if more or unknown:
         raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
-        return OF_ARRAYS[name] if x.size < MANY else of_many(name, x.size)
+        return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
     library = libraries.get(type(x)) or library_of(x, name)
     return library.bound(name, x)
 
@@ -223,27 +223,29 @@ def own_function(name: str) -> Any:
     return operator.attrgetter(name)(sys.modules["xdev"])
 
 
-def of_pair(
+def dispatch_two(
     name: str,
     x1: Any,
     x2: Any,
     labels: tuple[str, str] = ("x1", "x2"),
     more: tuple[Any, ...] = (),
 ) -> Callable[..., Any]:
-    """Return the function ``name`` for two arrays, as :func:`of_all`."""
+    """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
     if more:
         raise misplaced(own_function(name), more)
     kind = type(x1)
     if kind is type(x2):
         if kind is ndarray:
             if x1.dtype not in FREED and x2.dtype not in FREED:
-                return OF_ARRAYS[name] if x2.size < MANY else of_many(name, x2.size)
+                return (
+                    OF_ARRAYS[name] if x2.size < MANY else dispatch_large(name, x2.size)
+                )
         elif kind in libraries and not libraries[kind].several:
             return libraries[kind].functions[name]
-    return of_all(name, **dict(zip(labels, (x1, x2), strict=True)))
+    return dispatch_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
 
-def of_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
+def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
     """Return the function ``name`` for arrays of one type on one device, or None."""
     size = 0
     for x in arrays:
@@ -251,13 +253,13 @@ def of_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
             break
         size += x.size
     else:
-        return OF_ARRAYS[name] if size < MANY else of_many(name, size)
+        return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
     kinds = {*map(type, arrays)}
     library = libraries.get(kinds.pop()) if len(kinds) == 1 else None
     return None if library is None or library.several else library.functions[name]
 
 
-def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
+def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
     """Return the function ``name`` for arrays that must be of one library and device.
 
     Raises
@@ -265,17 +267,19 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
     DeviceMismatchError
         They are not; the text names two arguments and how to move one.
     """
-    function = of_alike(name, arrays.values())
+    function = dispatch_alike(name, arrays.values())
     if function is None:
         library, like = common(name, arrays.items())
         function = library.bound(name, like)
     return function
 
 
-def of_each(name: str, label: str, arrays: Any, axis: Any = None) -> Callable[..., Any]:
-    """Return the function ``name`` for a sequence of arrays, as :func:`of_all`."""
+def dispatch_sequence(
+    name: str, label: str, arrays: Any, axis: Any = None
+) -> Callable[..., Any]:
+    """Return the function ``name`` for a sequence of arrays: :func:`dispatch_all`."""
     if type(arrays) is list or type(arrays) is tuple:
-        function = of_alike(name, arrays)
+        function = dispatch_alike(name, arrays)
         if function is not None:
             return function
     two = hasattr(arrays, "ndim") and hasattr(axis, "ndim")  # two arrays, and no list
@@ -285,10 +289,10 @@ def of_each(name: str, label: str, arrays: Any, axis: Any = None) -> Callable[..
     items = {f"{label}[{index}]": x for index, x in enumerate(arrays)}
     if not items:
         raise ValueError(f"xdev.{name}: {label} is empty: give at least one array")
-    return of_all(name, **items)
+    return dispatch_all(name, **items)
 
 
-def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
+def dispatch_mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
     """Return the function and its arguments, numbers made fit to meet the arrays.
 
     Raises
@@ -296,15 +300,15 @@ def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
     DeviceMismatchError, TypeError
         The arrays are of two libraries or devices; or there are only numbers.
     """
-    library, like, values, _ = placed(name, None, arguments, {})
+    library, like, values, _ = resolve_operands(name, None, arguments, {})
     function = library.bound(name, like)
     if library is NUMPY and like.size >= MANY:
         plain = all(type(x) is ndarray or type(x) in PYTHON_SCALARS for x in values)
-        function = of_many(name, like.size, function) if plain else function
+        function = dispatch_large(name, like.size, function) if plain else function
     return function, values
 
 
-def placed(
+def resolve_operands(
     name: str, out: Any, arguments: dict[str, Any], masks: dict[str, Any]
 ) -> tuple[Library, Any, list[Any], dict[str, Any]]:
     """Find where an elementwise function computes: arrays of one device, and numbers.

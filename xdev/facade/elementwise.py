@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.clipping import NUMBERS
-from xdev.facade.definitions import Elementwise
-from xdev.facade.dispatch import of_one, placed, refuse
+from xdev.facade.definitions import StandardDefinition
+from xdev.facade.dispatch import dispatch, refuse, resolve_operands
 from xdev.ufunc.complaints import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 
@@ -163,7 +163,7 @@ def _ufuncs() -> dict[str, Ufunc]:
     for head, example in zip(lines, lines, strict=True):
         name, _, summary = head.partition(": ")
         arguments, _, shown = example.strip().partition(" -> ")
-        function = Elementwise(name, summary, arguments, shown)
+        function = StandardDefinition(name, summary, arguments, shown)
         identity = getattr(function.numpy, "identity", None)
         if name in ("maximum", "minimum"):
             identity = "reorderable"
@@ -272,7 +272,7 @@ def clip(
         raise misplaced(clip, (), unknown)
     if out is None and type(min) in _BOUNDS and type(max) in _BOUNDS:
         try:
-            return of_one("clip", x)(x, min, max)
+            return dispatch("clip", x)(x, min, max)
         except (TypeError, ValueError):
             refuse("clip", x=x, min=min, max=max)
             raise
@@ -281,7 +281,7 @@ def clip(
     if type(out) is tuple and len(out) == 1:
         (out,) = out  # as NumPy's ufuncs take it
     arguments = {"x": x, "min": min, "max": max}
-    library, like, values, _ = placed("clip", out, arguments, {})
+    library, like, values, _ = resolve_operands("clip", out, arguments, {})
     function: Any = library.bound("clip", like)
     if out is None:
         return function(*values)

@@ -23,12 +23,12 @@ from xdev.facade.backends import (
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import (
     MANY,
+    dispatch_alike,
+    dispatch_large,
     factory,
     libraries,
     library_of,
     moved,
-    of_alike,
-    of_many,
     owner_of,
     stays,
 )
@@ -276,7 +276,9 @@ def astype(
         if kind is ndarray:
             if x.dtype not in FREED:
                 if x.size >= MANY and (copy or x.dtype != dtype):
-                    return of_many("astype", x.size, ndarray.astype)(x, np.dtype(dtype))
+                    return dispatch_large("astype", x.size, ndarray.astype)(
+                        x, np.dtype(dtype)
+                    )
                 return x.astype(dtype, copy=copy)
         elif (theirs := libraries.get(kind)) is not None and not theirs.several:
             convert = theirs.functions["astype"]  # its data types are NumPy's
@@ -416,7 +418,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     dtype('float32')
     """
     if arrays_and_dtypes:
-        function = of_alike("result_type", arrays_and_dtypes)
+        function = dispatch_alike("result_type", arrays_and_dtypes)
         if function is not None:
             return function(*arrays_and_dtypes)
     return _promoted(arrays_and_dtypes)

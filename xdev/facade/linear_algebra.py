@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.dispatch import of_one, of_pair, refuse
+from xdev.facade.dispatch import dispatch, dispatch_two, refuse
 from xdev.ufunc.complaints import no_product
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     array([3, 7])
     """
     try:
-        return of_pair("matmul", x1, x2)(x1, x2)
+        return dispatch_two("matmul", x1, x2)(x1, x2)
     except TypeError:
         refuse("matmul", x1=x1, x2=x2)
         raise
@@ -82,7 +82,7 @@ def matrix_transpose(x: Array, /) -> Array:
     """
     if type(x) is np.ndarray and x.dtype not in FREED:
         return x.mT
-    return of_one("matrix_transpose", x)(x)
+    return dispatch("matrix_transpose", x)(x)
 
 
 def tensordot(
@@ -115,7 +115,7 @@ def tensordot(
     >>> xdev.tensordot(xdev.ones((2, 3)), xdev.ones((3, 4)), axes=1).shape
     (2, 4)
     """
-    return of_pair("tensordot", x1, x2)(x1, x2, axes=axes)
+    return dispatch_two("tensordot", x1, x2)(x1, x2, axes=axes)
 
 
 def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
@@ -147,7 +147,7 @@ def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     11
     """
     try:
-        return of_pair("vecdot", x1, x2, more=more)(x1, x2, axis=axis)
+        return dispatch_two("vecdot", x1, x2, more=more)(x1, x2, axis=axis)
     except TypeError:
         refuse("vecdot", x1=x1, x2=x2)
         raise
@@ -180,7 +180,7 @@ def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
     array([[2., 0.],
            [1., 2.]])
     """
-    return of_one("linalg.cholesky", x, more)(x, upper=upper)
+    return dispatch("linalg.cholesky", x, more)(x, upper=upper)
 
 
 def eig(x: Array, /) -> Eig[Array]:
@@ -208,7 +208,7 @@ def eig(x: Array, /) -> Eig[Array]:
     >>> xdev.linalg.eig(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2.+0.j, 4.+0.j])
     """
-    return of_one("linalg.eig", x)(x)
+    return dispatch("linalg.eig", x)(x)
 
 
 def eigh(x: Array, /) -> Eig[Array]:
@@ -236,7 +236,7 @@ def eigh(x: Array, /) -> Eig[Array]:
     >>> xdev.linalg.eigh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2., 4.])
     """
-    return of_one("linalg.eigh", x)(x)
+    return dispatch("linalg.eigh", x)(x)
 
 
 def eigvals(x: Array, /) -> Array:
@@ -263,7 +263,7 @@ def eigvals(x: Array, /) -> Array:
     >>> xdev.linalg.eigvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2.+0.j, 4.+0.j])
     """
-    return of_one("linalg.eigvals", x)(x)
+    return dispatch("linalg.eigvals", x)(x)
 
 
 def eigvalsh(x: Array, /) -> Array:
@@ -290,7 +290,7 @@ def eigvalsh(x: Array, /) -> Array:
     >>> xdev.linalg.eigvalsh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    return of_one("linalg.eigvalsh", x)(x)
+    return dispatch("linalg.eigvalsh", x)(x)
 
 
 def qr(x: Array, /, mode: Literal["reduced", "complete"] = "reduced") -> QR[Array]:
@@ -320,7 +320,7 @@ def qr(x: Array, /, mode: Literal["reduced", "complete"] = "reduced") -> QR[Arra
     array([[2., 0.],
            [0., 4.]])
     """
-    return of_one("linalg.qr", x)(x, mode=mode)
+    return dispatch("linalg.qr", x)(x, mode=mode)
 
 
 def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
@@ -349,7 +349,7 @@ def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
     >>> xdev.linalg.svd(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).S
     array([4., 2.])
     """
-    return of_one("linalg.svd", x)(x, full_matrices=full_matrices)
+    return dispatch("linalg.svd", x)(x, full_matrices=full_matrices)
 
 
 def svdvals(x: Array, /) -> Array:
@@ -376,4 +376,4 @@ def svdvals(x: Array, /) -> Array:
     >>> xdev.linalg.svdvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([4., 2.])
     """
-    return of_one("linalg.svdvals", x)(x)
+    return dispatch("linalg.svdvals", x)(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from xdev.facade.dispatch import mixed, of_each, of_one
+from xdev.facade.dispatch import dispatch, dispatch_mixed, dispatch_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.expand_dims(xdev.ones(3), 0).shape
     (1, 3)
     """
-    return of_one("expand_dims", x)(x, axis)
+    return dispatch("expand_dims", x)(x, axis)
 
 
 def flip(x: Array, /, axis: Axes = None) -> Array:
@@ -69,7 +69,7 @@ def flip(x: Array, /, axis: Axes = None) -> Array:
     >>> xdev.flip(xdev.asarray([1, 2, 3]))
     array([3, 2, 1])
     """
-    return of_one("flip", x)(x, axis=axis)
+    return dispatch("flip", x)(x, axis=axis)
 
 
 def moveaxis(
@@ -95,7 +95,7 @@ def moveaxis(
     >>> xdev.moveaxis(xdev.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    return of_one("moveaxis", x)(x, source, destination)
+    return dispatch("moveaxis", x)(x, source, destination)
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
@@ -124,7 +124,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     >>> xdev.permute_dims(xdev.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return of_one("permute_dims", x)(x, axes)
+    return dispatch("permute_dims", x)(x, axes)
 
 
 def reshape(
@@ -159,8 +159,8 @@ def reshape(
            [2, 3]])
     """
     if copy is None:
-        return of_one("reshape", x, more)(x, shape)
-    return of_one("reshape", x, more)(x, shape, copy=copy)
+        return dispatch("reshape", x, more)(x, shape)
+    return dispatch("reshape", x, more)(x, shape, copy=copy)
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axes = None) -> Array:
@@ -186,7 +186,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axes = None) -> Array:
     >>> xdev.roll(xdev.asarray([1, 2, 3]), 1)
     array([3, 1, 2])
     """
-    return of_one("roll", x)(x, shift, axis=axis)
+    return dispatch("roll", x)(x, shift, axis=axis)
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -215,7 +215,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.squeeze(xdev.ones((1, 3)), 0).shape
     (3,)
     """
-    return of_one("squeeze", x)(x, axis)
+    return dispatch("squeeze", x)(x, axis)
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
@@ -244,7 +244,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """
     if not arrays:
         return ()
-    return tuple(of_each("broadcast_arrays", "arrays", arrays)(*arrays))
+    return tuple(dispatch_sequence("broadcast_arrays", "arrays", arrays)(*arrays))
 
 
 def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -322,7 +322,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     array([[1, 2],
            [1, 2]])
     """
-    return of_one("broadcast_to", x)(x, shape)
+    return dispatch("broadcast_to", x)(x, shape)
 
 
 def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
@@ -351,7 +351,7 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     >>> xdev.concat([xdev.asarray([1, 2]), xdev.asarray([3])])
     array([1, 2, 3])
     """
-    return of_each("concat", "arrays", arrays, axis)(arrays, axis=axis)
+    return dispatch_sequence("concat", "arrays", arrays, axis)(arrays, axis=axis)
 
 
 def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
@@ -383,8 +383,8 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     array([1, 1, 2, 2, 2])
     """
     if type(repeats) is int:
-        return of_one("repeat", x)(x, repeats, axis=axis)
-    function, values = mixed("repeat", x=x, repeats=repeats)
+        return dispatch("repeat", x)(x, repeats, axis=axis)
+    function, values = dispatch_mixed("repeat", x=x, repeats=repeats)
     return function(*values, axis=axis)
 
 
@@ -415,7 +415,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     array([[1, 2],
            [3, 4]])
     """
-    return of_each("stack", "arrays", arrays, axis)(arrays, axis=axis)
+    return dispatch_sequence("stack", "arrays", arrays, axis)(arrays, axis=axis)
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -439,7 +439,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     >>> xdev.tile(xdev.asarray([1, 2]), (2,))
     array([1, 2, 1, 2])
     """
-    return of_one("tile", x)(x, repetitions)
+    return dispatch("tile", x)(x, repetitions)
 
 
 def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
@@ -463,7 +463,7 @@ def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
     >>> xdev.unstack(xdev.asarray([[1, 2], [3, 4]]))
     (array([1, 2]), array([3, 4]))
     """
-    return of_one("unstack", x, more)(x, axis=axis)
+    return dispatch("unstack", x, more)(x, axis=axis)
 
 
 def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:
@@ -496,7 +496,7 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     """
     if not arrays:
         return ()
-    function = of_each("meshgrid", "arrays", arrays)
+    function = dispatch_sequence("meshgrid", "arrays", arrays)
     return tuple(function(*arrays, indexing=indexing))
 
 
@@ -522,7 +522,7 @@ def tril(x: Array, /, k: int = 0) -> Array:
     array([[1., 0.],
            [1., 1.]])
     """
-    return of_one("tril", x)(x, k=k)
+    return dispatch("tril", x)(x, k=k)
 
 
 def triu(x: Array, /, k: int = 0) -> Array:
@@ -547,4 +547,4 @@ def triu(x: Array, /, k: int = 0) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
-    return of_one("triu", x)(x, k=k)
+    return dispatch("triu", x)(x, k=k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from xdev.facade.dispatch import mixed, of_alike, of_one, of_pair
+from xdev.facade.dispatch import dispatch, dispatch_alike, dispatch_mixed, dispatch_two
 from xdev.facade.signatures import gives_indices
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from xdev.facade.backends import (
         Array,
         Axes,
+        HasDtype,
         Number,
         Operand,
-        Typed,
         UniqueAll,
         UniqueCounts,
         UniqueInverse,
@@ -62,7 +62,7 @@ def argmax(
     >>> xdev.argmax(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 0])
     """
-    return of_one("argmax", x, more)(x, axis=axis, keepdims=keepdims)
+    return dispatch("argmax", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_indices
@@ -96,7 +96,7 @@ def argmin(
     >>> xdev.argmin(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([0, 1])
     """
-    return of_one("argmin", x, more)(x, axis=axis, keepdims=keepdims)
+    return dispatch("argmin", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_indices
@@ -125,7 +125,7 @@ def count_nonzero(
     >>> xdev.count_nonzero(xdev.asarray([[0, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    return of_one("count_nonzero", x, more)(x, axis=axis, keepdims=keepdims)
+    return dispatch("count_nonzero", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 @overload
@@ -160,7 +160,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     >>> xdev.nonzero(xdev.asarray([0, 5, 7]))
     (array([1, 2]),)
     """
-    return of_one("nonzero", x)(x)
+    return dispatch("nonzero", x)(x)
 
 
 @gives_indices
@@ -197,8 +197,10 @@ def searchsorted(
     array([1, 2])
     """
     if type(x1) is type(x2) and sorter is None:
-        return of_pair("searchsorted", x1, x2)(x1, x2, side=side)
-    function, (x, values, order) = mixed("searchsorted", x1=x1, x2=x2, sorter=sorter)
+        return dispatch_two("searchsorted", x1, x2)(x1, x2, side=side)
+    function, (x, values, order) = dispatch_mixed(
+        "searchsorted", x1=x1, x2=x2, sorter=sorter
+    )
     return function(x, values, side=side, sorter=order)
 
 
@@ -230,7 +232,7 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     >>> xdev.take(xdev.asarray([10, 20, 30]), xdev.asarray([2, 0]))
     array([30, 10])
     """
-    return of_pair("take", x, indices, ("x", "indices"))(x, indices, axis=axis)
+    return dispatch_two("take", x, indices, ("x", "indices"))(x, indices, axis=axis)
 
 
 def take_along_axis(x: Array, indices: Any, /, axis: int = -1) -> Array:
@@ -263,7 +265,7 @@ def take_along_axis(x: Array, indices: Any, /, axis: int = -1) -> Array:
     array([[1, 3],
            [5, 9]])
     """
-    function = of_pair("take_along_axis", x, indices, ("x", "indices"))
+    function = dispatch_two("take_along_axis", x, indices, ("x", "indices"))
     return function(x, indices, axis=axis)
 
 
@@ -272,11 +274,13 @@ def where(condition: Operand, x1: Number, x2: Number, /) -> Operand: ...
 
 
 @overload
-def where(condition: Typed | bool, x1: Number, x2: Operand, /) -> Operand: ...
+def where(condition: HasDtype | bool, x1: Number, x2: Operand, /) -> Operand: ...
 
 
 @overload
-def where(condition: Typed | bool, x1: Operand, x2: Typed | Number, /) -> Operand: ...
+def where(
+    condition: HasDtype | bool, x1: Operand, x2: HasDtype | Number, /
+) -> Operand: ...
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
@@ -306,10 +310,10 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     array([1, 0])
     """
     if type(condition) is type(x1) is type(x2):
-        function = of_alike("where", (condition, x1, x2))
+        function = dispatch_alike("where", (condition, x1, x2))
         if function is not None:
             return function(condition, x1, x2)
-    function, values = mixed("where", condition=condition, x1=x1, x2=x2)
+    function, values = dispatch_mixed("where", condition=condition, x1=x1, x2=x2)
     return function(*values)
 
 
@@ -346,7 +350,7 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
-    return of_one("argsort", x, more)(
+    return dispatch("argsort", x, more)(
         x, axis=axis, descending=descending, stable=stable
     )
 
@@ -383,7 +387,7 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
-    return of_one("sort", x, more)(x, axis=axis, descending=descending, stable=stable)
+    return dispatch("sort", x, more)(x, axis=axis, descending=descending, stable=stable)
 
 
 @overload
@@ -427,8 +431,8 @@ def isin(x1: Any, x2: Any, /, *more: Never, invert: bool = False) -> Any:
     array([False,  True, False])
     """
     if more or type(x1) is type(x2):
-        return of_pair("isin", x1, x2, more=more)(x1, x2, invert=invert)
-    function, values = mixed("isin", x1=x1, x2=x2)
+        return dispatch_two("isin", x1, x2, more=more)(x1, x2, invert=invert)
+    function, values = dispatch_mixed("isin", x1=x1, x2=x2)
     return function(*values, invert=invert)
 
 
@@ -451,7 +455,7 @@ def unique_all(x: Array, /) -> UniqueAll[Array]:
     >>> xdev.unique_all(xdev.asarray([5, 3, 5])).indices
     array([1, 0])
     """
-    return of_one("unique_all", x)(x)
+    return dispatch("unique_all", x)(x)
 
 
 def unique_counts(x: Array, /) -> UniqueCounts[Array]:
@@ -473,7 +477,7 @@ def unique_counts(x: Array, /) -> UniqueCounts[Array]:
     >>> xdev.unique_counts(xdev.asarray([5, 3, 5])).counts
     array([1, 2])
     """
-    return of_one("unique_counts", x)(x)
+    return dispatch("unique_counts", x)(x)
 
 
 def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
@@ -495,7 +499,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
     >>> xdev.unique_inverse(xdev.asarray([5, 3, 5])).inverse_indices
     array([1, 0, 1])
     """
-    return of_one("unique_inverse", x)(x)
+    return dispatch("unique_inverse", x)(x)
 
 
 def unique_values(x: Array, /) -> Array:
@@ -517,4 +521,4 @@ def unique_values(x: Array, /) -> Array:
     >>> xdev.unique_values(xdev.asarray([5, 3, 5]))
     array([3, 5])
     """
-    return of_one("unique_values", x)(x)
+    return dispatch("unique_values", x)(x)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from xdev.facade.backends import Array, Number, Operand, Typed
+    from xdev.facade.backends import Array, HasDtype, Number, Operand
     from xdev.ufunc.ufuncs import Ufunc
 
     class Unary(Ufunc):  # type: ignore[misc]  # final, which these are not at run time
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         def __call__(
             self,
             x1: Operand,
-            x2: Typed | Number,
+            x2: HasDtype | Number,
             /,
             out: Operand | None = None,
             **keywords: Any,
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         def __call__(
             self,
             x1: NDArray[Any],
-            x2: Typed | Number,
+            x2: HasDtype | Number,
             /,
             out: Any = None,
             **keywords: Any,
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
         def __call__(
             self,
             x1: Operand,
-            x2: Typed | Number,
+            x2: HasDtype | Number,
             /,
             out: Operand | None = None,
             **keywords: Any,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdev.facade.dispatch import library_of, of_all, of_one
+from xdev.facade.dispatch import dispatch, dispatch_all, library_of
 from xdev.facade.signatures import gives_bools
 from xdev.ufunc.complaints import misplaced
 
@@ -51,7 +51,7 @@ def all(
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
-    return of_one("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_bools
@@ -85,7 +85,7 @@ def any(
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
-    return of_one("any", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("any", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def max(
@@ -123,7 +123,7 @@ def max(
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
-    return of_one("max", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("max", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def min(
@@ -161,7 +161,7 @@ def min(
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    return of_one("min", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("min", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def prod(
@@ -197,7 +197,7 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    function = of_one("prod", x, more, unknown)
+    function = dispatch("prod", x, more, unknown)
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -236,7 +236,7 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    function = of_one("sum", x, more, unknown)
+    function = dispatch("sum", x, more, unknown)
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -272,7 +272,7 @@ def mean(
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    return of_one("mean", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("mean", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def std(
@@ -308,7 +308,7 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    function = of_one("std", x, more, unknown)
+    function = dispatch("std", x, more, unknown)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
@@ -345,7 +345,7 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    function = of_one("var", x, more, unknown)
+    function = dispatch("var", x, more, unknown)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
@@ -381,7 +381,7 @@ def cumulative_prod(
     >>> xdev.cumulative_prod(xdev.asarray([1, 2, 3, 4]))
     array([ 1,  2,  6, 24])
     """
-    function = of_one("cumulative_prod", x, more)
+    function = dispatch("cumulative_prod", x, more)
     if dtype is not None:
         dtype = library_of(x, "cumulative_prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -419,7 +419,7 @@ def cumulative_sum(
     >>> xdev.cumulative_sum(xdev.asarray([1, 2, 3]), include_initial=True)
     array([0, 1, 3, 6])
     """
-    function = of_one("cumulative_sum", x, more)
+    function = dispatch("cumulative_sum", x, more)
     if dtype is not None:
         dtype = library_of(x, "cumulative_sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -464,9 +464,9 @@ def diff(
     array([3, 5, 7])
     """
     if prepend is append is None:
-        return of_one("diff", x, more)(x, axis=axis, n=n)
+        return dispatch("diff", x, more)(x, axis=axis, n=n)
     if more:
         raise misplaced(diff, more)
     pair = {"prepend": prepend, "append": append}
     ends = {label: end for label, end in pair.items() if end is not None}
-    return of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)
+    return dispatch_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)
