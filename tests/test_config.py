@@ -1,6 +1,7 @@
 import pytest
+from hypothesis import given, strategies as st
 
-from xdev import ConfigurationError
+from xdev import ConfigurationError, _config
 
 VALID = [
     ("XDEV_DEVICE", "cuda:3", "cuda:3"),
@@ -128,3 +129,25 @@ def test_an_invalid_number_of_threads_is_told_where_threads_start(python):
     """
     done = python("-c", code, XDEV_NUM_THREADS="999999999999")
     assert "a whole number from 1 to 1024" in done.stdout
+
+
+TEXTS = st.one_of(
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
+    st.from_regex(r"[0-9.]{1,30} ?(GiB|%|KB)?", fullmatch=True),
+    st.from_regex(r"(cuda|cpu|fake)(:\d{0,12})?", fullmatch=True),
+    st.just("x" * 5000),
+)
+
+
+@given(st.sampled_from(_config.SETTINGS), TEXTS)
+def test_any_text_is_a_value_or_refused_by_the_name_of_its_variable(name, text):
+    read = getattr(_config, name.removeprefix("XDEV_").lower()).__wrapped__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(name, text)
+        try:
+            read()
+        except ConfigurationError as error:
+            message = str(error)
+        else:
+            return
+    assert message.startswith(f"{name}={text.strip()!r} is not valid: use ")

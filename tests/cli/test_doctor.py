@@ -18,10 +18,15 @@ GIB = 2**30
 
 @pytest.fixture
 def found(monkeypatch, capsys):
-    """Return what the doctor finds now, by check, and that its status says so."""
+    """Return what the doctor finds of a check now; its status says so.
+
+    It tries the devices only where that is asked for.
+    """
     monkeypatch.setattr(_config, "device", lambda: "auto")
 
     def look(check):
+        if check != "every device":
+            monkeypatch.setattr(doctor.info, "OPERATIONS", {})
         status = main(["doctor", "--json"])
         findings = json.loads(capsys.readouterr().out)
         assert status == any(one["level"] == "broken" for one in findings)
@@ -222,6 +227,14 @@ def test_a_cache_that_cannot_be_used(broken, found, monkeypatch, tmp_path):
     assert level == "broken"
     assert str(folder) in what
     assert way == "set XDEV_CACHE_DIR to a folder of your own"
+
+
+def test_a_cache_whose_name_is_too_long(python):
+    done = python("-m", "xdev", "doctor", XDEV_DEVICE="cpu", XDEV_CACHE_DIR="x" * 300)
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "File name too long" in done.stdout
+    assert "-> set XDEV_CACHE_DIR to a folder of your own\n" in done.stdout
 
 
 def test_a_full_disk(found, monkeypatch, tmp_path):
