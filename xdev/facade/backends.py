@@ -95,7 +95,7 @@ HOST_SCALARS = frozenset(
     for scalar in np.sctypeDict.values()
     if issubclass(scalar, np.number | np.bool)
 )
-#: What is asked for most; the full way takes several times as long.
+#: Data types by the names and types that calls pass most: numpy.dtype() takes longer.
 NAMED: dict[Any, np.dtype[Any]] = {
     key: np.dtype(name) for name in NAMES for key in (name, np.dtype(name).type)
 }
@@ -111,7 +111,7 @@ def is_numpys(dtype: Any) -> bool:
 
 
 def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return NumPy's data type for anybody's.
+    """Return NumPy's data type for a data type of any library.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
-    """Return a namespace's own data type for anybody's.
+    """Return a namespace's data type for a data type of any library.
 
     Raises
     ------
@@ -146,13 +146,13 @@ def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
 
 
 def has_dtype(thing: Any) -> bool:
-    """Say whether it is an array or scalar, which has a data type, and is none."""
+    """Say whether an object is an array or scalar, which has a data type."""
     # Not a class: numpy.float32.dtype is a descriptor.
     return hasattr(thing, "dtype") and not isinstance(thing, type)
 
 
 def numpy_dtype_of(thing: Any) -> np.dtype[Any]:
-    """Return NumPy's data type for an array's, or for anybody's data type."""
+    """Return NumPy's data type for an array, or for a data type of any library."""
     return to_numpy_dtype(thing.dtype if has_dtype(thing) else thing)
 
 
@@ -170,7 +170,7 @@ def _name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-# The one object of each: comparing by identity is enough, and quicker.
+# NumPy has one object of each, so that `is` compares them, which is quicker.
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -201,7 +201,7 @@ class Functions(dict[str, Any]):
 
 
 class Library:
-    """An array library: its functions, by the standard's names, and its habits.
+    """An array library: its functions by the standard's names, and its arrays' traits.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Library:
         self.functions[name] = function
 
     def device(self, x: Any) -> object:  # noqa: ARG002
-        """Return what is equal for arrays that may meet in one call; None: any may."""
+        """Return a key that the arrays of a call must share; None: ``x`` need not."""
         return None
 
     def dtype(self, dtype: DType) -> DType:
@@ -250,7 +250,7 @@ class Library:
         return None if dtype is None else to_numpy_dtype(dtype)
 
     def operand(self, value: Any, like: Any) -> Any:  # noqa: ARG002
-        """Return a host scalar in a form that may meet ``like``; arrays stay."""
+        """Return a host scalar as it goes beside ``like``, and arrays as they are."""
         return value[()] if type(value) is np.ndarray and not value.ndim else value
 
     def write(

@@ -52,9 +52,9 @@ def from_memory(name: str) -> Callable[..., Any]:
 
 
 def is_small(shape: Any, dtype: Any) -> bool:
-    """Say whether NumPy's memory is right for an array: small, and nobody tracks.
+    """Say whether NumPy allocates an array: it is small, and memory is not tracked.
 
-    Of what is no shape, or no data type of the standard, it may say either.
+    For an invalid shape or data type the answer may be either.
     """
     if TRACKING.off and (
         dtype is None
@@ -71,7 +71,7 @@ def is_small(shape: Any, dtype: Any) -> bool:
 
 
 def pooled(x: Any) -> Any:
-    """Move what NumPy made into the pool, where it is large enough to count."""
+    """Return a copy in the pool's memory of an array of NumPy's, if it is large."""
     if x.nbytes < POOLED_FROM:
         return x
     out = from_memory("host_array")(x.shape, x.dtype)
@@ -100,7 +100,7 @@ _numpys_tril, _numpys_triu = bare("tril"), bare("triu")
 
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
 QR_MODES = "reduced", "complete"
-#: What is not of a derived class, whose way with ufuncs NumPy has to take.
+#: NumPy's own types; derived classes may override ufuncs.
 _PLAIN = frozenset((np.ndarray, *np.sctypeDict.values()))
 
 
@@ -112,7 +112,7 @@ def _into(
     casting: Any = "same_kind",
     **_: Any,
 ) -> Any:
-    """Give a result, or copy it to ``out`` where there is one."""
+    """Return a result, copied to ``out`` where there is one."""
     if out is None:
         return result
     np.copyto(out, result, casting=casting, where=where)
@@ -404,8 +404,8 @@ def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     return run
 
 
-#: For NumPy's own arrays, none of derived classes: what its functions of these names
-#: hand their arguments on to, and what is quicker on a small array.
+#: Functions of NumPy's own arrays, not of derived classes: those that NumPy's functions
+#: of these names call in the end, and quicker ones for small arrays.
 OF_ARRAYS = Functions(
     lambda name: MENDED.get(name) or bare(name),
     {

@@ -1,8 +1,8 @@
 """NumPy's functions on large arrays, in several threads: each computes parts.
 
-Each takes first the function that serves all other arrays, and calls that for what is
-not worth threads. Folds of all elements are made of folds of a fixed size, in however
-many threads: the bits of a sum depend on its values alone.
+The first argument of each is the function that serves smaller arrays; it computes what
+is not worth threads. A fold of all elements is made of folds of a fixed size, whatever
+the number of threads: the bits of a sum depend on its values alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xdev.compile.threads import CostModel
     from xdev.facade.backends import Axes
 
-PART = 1 << 18  # elements of a fold: beside it a call for them costs nothing
+PART = 1 << 18  # elements of a part of a fold: a call takes much less time than they do
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
 NUMBERS = "biufc"  # kinds of data types
 _costs: dict[tuple[Any, ...], CostModel] = {}
@@ -42,7 +42,7 @@ def _quicker(
 ) -> Any:
     """Compute in one thread, or by ``shared(grain)`` in several; note the time.
 
-    ``key`` says which calls take alike for an element.
+    ``key`` stands for the calls that take the same time for an element.
     """
     cost = _costs.get(key) or _costs.setdefault(key, cost_model())
     start = perf_counter()
@@ -61,7 +61,7 @@ def _corner(x: Any) -> Any:
 
 
 def _laid_out(example: Any, shape: Sequence[int], dtype: Any = None) -> Any:
-    """Return a new array like what NumPy made of corners: the order of its axes."""
+    """Return a new array whose axes lie in the order that an example's do."""
     steps = [*map(abs, example.strides)]
     places = sorted(range(example.ndim), key=steps.__getitem__, reverse=True)
     return layout.ordered(places, shape, dtype or example.dtype)
@@ -83,7 +83,7 @@ def _folded(
     Parameters
     ----------
     key : tuple
-        Which calls take alike for an element; the first is the ufunc that folds.
+        As :func:`_quicker` has it; the first is the ufunc that folds.
     dtype : numpy.dtype
         The result's.
     part : callable

@@ -1,4 +1,4 @@
-"""Functions that make arrays of things: of numbers, sequences, ranges, other arrays."""
+"""Functions that make arrays of numbers, sequences, ranges and other arrays."""
 
 from __future__ import annotations
 
@@ -211,8 +211,8 @@ def _moved(x: Any, device: object, name: str, copy: bool | None) -> Any:
 
 _arange: Any = np.arange
 INT64 = np.dtype(np.int64)
-ONE = 1  # this very object, as small integers are: an array is not even compared
-PLAIN = frozenset({int, float, type(None)})  # as ranges take them with no more ado
+ONE = 1  # compared by `is`: a step may be an array
+PLAIN = frozenset({int, float, type(None)})  # types that ranges take unchecked
 
 
 def arange(

@@ -1,4 +1,4 @@
-"""What the standard's elementwise functions are: definitions of ufuncs."""
+"""Definitions of the standard's elementwise functions, of which ufuncs are made."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ _PARAMETERS = {
     2: "x1, x2 : array or number\n    Shapes that broadcast; at least one is an array.",
 }
 _LABELS = {1: ("x",), 2: ("x1", "x2")}
-#: Those of a part of complex numbers, or of NumPy's functions that are no ufuncs.
+#: Functions that are no ufuncs in NumPy, and the ufunc that computes the same, if any.
 _OTHERS: dict[str, np.ufunc | None] = {"imag": None, "real": None, "round": np.rint}
-#: Whose elements may be folded in any order, so that threads share a fold.
+#: Functions whose folds may take the elements in any order: threads share them.
 _FOLDS = frozenset((
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "hypot", "logaddexp",
     "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
@@ -75,9 +75,11 @@ _FOLDS = frozenset((
 _COMPARISONS = frozenset(
     ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 )
-_PAIRS = frozenset(("maximum", "minimum"))  # NumPy's warn of an output by place
+_PAIRS = frozenset(
+    ("maximum", "minimum")
+)  # NumPy warns where their output is positional
 _BITS = 64  # of the widest integers
-_LARGE = 1 << 15  # elements that are worth a look at the time that they take
+_LARGE = 1 << 15  # elements: from here on the time of a call is measured
 
 
 _SIGNATURES = {
@@ -91,8 +93,8 @@ _SHOWN = {nin: str(signature) for nin, signature in _SIGNATURES.items()}
 class StandardDefinition:
     """An elementwise function of the standard: NumPy's, and an expression on CUDA.
 
-    Its calls take arrays of one library and device, and numbers beside them. Libraries
-    but NumPy and CuPy have functions of their own.
+    Its calls take arrays of one library and device, and numbers beside them. Arrays of
+    libraries other than NumPy and CuPy go to those libraries' functions.
 
     Parameters
     ----------
@@ -208,7 +210,7 @@ class StandardDefinition:
             raise
 
     def refuse(self, args: Sequence[Any]) -> None:
-        """Say what is wrong with the inputs of a call that raised, if it is known."""
+        """Raise an error that says what is wrong with the inputs, if that is known."""
         dispatch.refuse(self.key, **dict(zip(self.labels, args, strict=True)))
 
     def _general(
@@ -298,7 +300,7 @@ class StandardDefinition:
         return loops(values, out, **options)
 
     def _learn(self, ufunc: Ufunc, args: Sequence[Any], out: Any) -> None:
-        """Remember a call on NumPy arrays and numbers: it is all NumPy's."""
+        """Keep a plan for calls like this one, on NumPy arrays and numbers."""
         operands = tuple(args) if out is None else (*args, out)
         kinds = kinds_of(operands)
         if out is not None and not any(type(x) is np.ndarray for x in args):
@@ -471,7 +473,7 @@ def _by_keyword(function: Any) -> Callable[..., Any]:
 
 
 def _overrides(x: Any) -> bool:
-    """Say whether an object has an ``__array_ufunc__``, but no library of its own."""
+    """Say whether an object overrides ufuncs, but is of no array library."""
     own = getattr(type(x), "__array_ufunc__", None)
     if own is None or own is np.ndarray.__array_ufunc__ or type(x) in libraries:
         return False
@@ -479,7 +481,7 @@ def _overrides(x: Any) -> bool:
 
 
 def _comparable(values: list[Any]) -> list[Any]:
-    """Return what is compared, ints beyond the array's integers made wider."""
+    """Return operands of a comparison, ints beyond the array's type made wider."""
     if len(values) != 2 or not any(type(x) is int for x in values):  # noqa: PLR2004
         return values
     kinds = [x.dtype for x in values if hasattr(x, "dtype")]

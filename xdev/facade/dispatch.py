@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
     from xdev.facade.backends import Factory, Library
 
-#: What may stand beside a NumPy array.
+#: Types whose objects go beside a NumPy array.
 BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 
 
-#: The library of each type of arrays seen so far but NumPy's, and of its scalars.
+#: The library of each type of arrays seen so far but NumPy's, and of NumPy's scalars.
 # Filled at the first array of a type. Two threads may do the same work; the last wins.
 libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 
@@ -159,7 +159,7 @@ def dispatch_foreign(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | N
 
 
 def refuse(name: str, **arrays: Any) -> None:
-    """Say what is wrong in a call that raised, where NumPy says it in other words.
+    """Raise an error for a call that failed, in place of NumPy's where it says less.
 
     Raises
     ------
@@ -473,7 +473,7 @@ def factory_of(x: Any, name: str) -> Factory:
 
 
 def stays(x: Any, device: object) -> bool:
-    """Say whether what is made for ``device`` is where and what the array ``x`` is."""
+    """Say whether ``device`` means the device, and the library, that ``x`` has."""
     if device is None:
         return True
     if type(x) is np.ndarray and x.dtype not in FREED:

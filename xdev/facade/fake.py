@@ -118,7 +118,7 @@ class FakeFactory(Factory):
 def _least(name: str, args: tuple[Any, ...]) -> int:
     """Return how many bytes an array has at least; 0 where that is not known.
 
-    What is wrong with the arguments is said by who makes it.
+    Invalid arguments are refused later, by the function that makes the array.
     """
     try:
         dtype = args[3] if name == "linspace" else args[-1]

@@ -26,7 +26,7 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
-#: Numbers of the host, which go anywhere.
+#: Types of numbers of the host, which go to every device.
 HOSTS = (np.generic, int, float, complex, np.ndarray)
 
 

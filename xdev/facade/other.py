@@ -153,7 +153,7 @@ _NAMESPACES = {
     "jax": "jax.numpy",
     "torch": "array_api_compat.torch",
 }
-#: What is made by the library's function of the same name and arguments.
+#: Functions that a library has under the same name, with the same arguments.
 ALIKE = (
     *("empty", "zeros", "ones", "full", "arange"),
     *("empty_like", "zeros_like", "ones_like", "full_like"),

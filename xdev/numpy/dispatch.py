@@ -40,8 +40,8 @@ DEVICE_KINDS = frozenset("?biufc")
 RANKS = frozenset((
     *("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
 ))  # fmt: skip
-# Whether objects of a type are arrays, for types of which that is not known otherwise;
-# weak, since a program may make classes again and again.
+# Whether objects of a type are arrays, for types that have no library yet; weak, since
+# a program may make classes again and again.
 _array_types: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
@@ -368,5 +368,5 @@ class AnyArray(type):
 
 
 def where(like: Any, device: object) -> object:
-    """Return the device that creation's ``device=`` asks for, or ``like=`` without."""
+    """Return the device of a creation function: ``device=``, or that of ``like=``."""
     return where_is(like) if device is None and like is not None else device

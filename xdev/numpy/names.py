@@ -40,7 +40,7 @@ PLACED = frozenset((
     *("asanyarray", "asarray", "astype", "fft.fftfreq", "fft.rfftfreq", "from_dlpack"),
     *("empty_like", "full_like", "ones_like", "zeros_like"),
 ))  # fmt: skip
-_TAKEN = {"copy", "d", "dtype", "fill_value", "n"}  # by those of the facade, too
+_TAKEN = {"copy", "d", "dtype", "fill_value", "n"}  # arguments that the facade's take
 
 
 def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,7 +243,7 @@ class ndarray(metaclass=AnyArray):  # noqa: N801 - NumPy's name of it
     __class_getitem__ = np.ndarray.__class_getitem__
 
 
-#: Of NumPy's main namespace what concerns no program: its tests and old inner modules.
+#: Names of NumPy's main namespace that no program needs: its tests, old inner modules.
 LEFT_OUT = frozenset(("__array_namespace_info__", "core", "ctypeslib", "f2py", "test"))
 
 

@@ -1,4 +1,4 @@
-"""``Philox``, its draws on a device, and the arguments of NumPy's generator."""
+"""``Philox``, draws on a device, and checks of the arguments of NumPy's generator."""
 
 from __future__ import annotations
 
@@ -453,7 +453,7 @@ class Draws:
         self._fill = filler(self.plain)
 
     def adopted(self, x: Any) -> Any:
-        """Return a result as the user gets it: an array of the device's library."""
+        """Return a result as an array of the device's library."""
         library = self.device.library
         if library is None or not is_array(x):
             return x
