@@ -7,7 +7,7 @@ import re
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -64,8 +64,7 @@ CPP_NAMES = {
 }
 
 
-@final
-class Operand:
+class Operand(NamedTuple):
     """How a kernel reads or writes one operand.
 
     Parameters
@@ -79,10 +78,9 @@ class Operand:
         The dtype that the ufunc's loop takes or gives.
     """
 
-    __slots__ = ("kind", "loop", "storage")
-
-    def __init__(self, kind: str, storage: np.dtype[Any], loop: np.dtype[Any]) -> None:
-        self.kind, self.storage, self.loop = kind, storage, loop
+    kind: str
+    storage: np.dtype[Any]
+    loop: np.dtype[Any]
 
     @property
     def cpp(self) -> str:
@@ -93,8 +91,7 @@ class Operand:
         return f"xdev::{self.kind}<{cpp_name(self.storage)},{loop}>"
 
 
-@final
-class Elementwise:
+class Elementwise(NamedTuple):
     """What decides the machine code of an elementwise kernel, but the function.
 
     Parameters
@@ -112,37 +109,18 @@ class Elementwise:
         Whether indices and offsets in bytes need 64 bits.
     """
 
-    __slots__ = ("dimensions", "far", "masked", "operands", "template", "wide")
-
-    def __init__(
-        self,
-        operands: tuple[Operand, ...],
-        template: str = "rows",
-        dimensions: int = 1,
-        *,
-        masked: bool = False,
-        wide: bool = False,
-        far: bool = False,
-    ) -> None:
-        self.operands, self.template, self.dimensions = operands, template, dimensions
-        self.masked, self.wide, self.far = masked, wide, far
+    operands: tuple[Operand, ...]
+    template: str = "rows"
+    dimensions: int = 1
+    masked: bool = False
+    wide: bool = False
+    far: bool = False
 
     @property
     def entry(self) -> str:
         """Return the kernel's C++ name, template arguments included."""
         operands = ",".join(operand.cpp for operand in self.operands)
         return f"xdev::{self.template}<{operands}>"
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Elementwise and self._parts == other._parts
-
-    def __hash__(self) -> int:
-        return hash(self._parts)
-
-    @property
-    def _parts(self) -> tuple[object, ...]:
-        """All that the entry and the macros are made of."""
-        return self.entry, self.dimensions, self.masked, self.wide, self.far
 
     @property
     def lanes(self) -> int:

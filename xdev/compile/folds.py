@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdev.compile.cubins import (
     BLOCK,
@@ -27,9 +26,7 @@ SCANNED = 8  # elements that a thread scans of each tile, at most
 SCANNED_BYTES = 64
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(NamedTuple):
     """A reduction along lines.
 
     Parameters
@@ -104,9 +101,7 @@ class Reduce:
         return _macros(numbers, (self.loop, self.loop), self.loop)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """A running fold along lines; parameters as of :class:`Reduce`."""
 
     source: np.dtype[Any]
@@ -142,9 +137,7 @@ class Scan:
         return _macros(numbers, (self.loop, self.loop), self.loop)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Scatter:
+class Scatter(NamedTuple):
     """A function in place at sorted positions.
 
     Parameters

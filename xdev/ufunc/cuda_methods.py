@@ -141,7 +141,7 @@ class CudaMethods:
                 )
                 group = 1 if length <= count * cuda_layout.SHORT else WARP
                 kernel = Reduce(x.dtype, loop, y.dtype, group, len(found.extents))
-                kernel = replace(kernel, segmented=True)
+                kernel = kernel._replace(segmented=True)
                 fold = launch(self._loops, spec, kernel, found, 1, length)
                 fold([x.address, y.address, 0, starts.data.ptr])
             return ready.owner(y)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import struct
 from contextlib import ExitStack
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -323,11 +322,11 @@ class CudaReduction:
         group = cuda_layout.reducing(found, contiguous)
         kernel = Reduce(source, loop, target, group, rank, masked)
         wide = found.wide(source.itemsize) if group <= WARPS and not masked else 1
-        kernel = replace(kernel, statistic=self._statistic, wide=wide)
+        kernel = kernel._replace(statistic=self._statistic, wide=wide)
         splits, each = found.split(group, kernel.span, source.itemsize, wide)
         nbytes = 0
         if splits > 1:
-            kernel = replace(kernel, joining=WARP if splits <= BLOCK else BLOCK)
+            kernel = kernel._replace(joining=WARP if splits <= BLOCK else BLOCK)
             nbytes = found.count * splits * kernel.partial
         run = launch(self._loops, spec, kernel, found, splits, each, start)
         return Folding(run, nbytes)
