@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import importlib.util
 import linecache
 import os
-import runpy
 import sys
 import warnings
 from collections import ChainMap
@@ -436,8 +436,11 @@ def _settings() -> tuple[object, ...]:
 def _unchanged(name: str, *_settings: object) -> dict[str, str]:
     """Return the options that a configuration of Numba has before programs set any."""
     path, package = str(sys.modules[name].__file__), name.rpartition(".")[0]
+    spec: Any = importlib.util.spec_from_file_location(f"{package}.xdev", path)
+    again = importlib.util.module_from_spec(spec)
     with warnings.catch_warnings(action="ignore"):  # said when it was loaded
-        options = runpy.run_path(path, run_name=f"{package}.xdev").items()
+        spec.loader.exec_module(again)
+    options = vars(again).items()
     return {k: repr(v) for k, v in options if k.isupper() and k not in HARMLESS}
 
 

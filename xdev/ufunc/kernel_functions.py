@@ -7,7 +7,7 @@ import inspect
 import re
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from dis import get_instructions
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
@@ -163,7 +163,7 @@ class KernelFunction:
         """
         key = indices, arguments, working
         if key not in self._writes:
-            able = tuple(replace(each, writable=True) for each in arguments)
+            able = tuple(each._replace(writable=True) for each in arguments)
             found = writes(self.typed(indices, able, working))
             names = (self.names[indices + k] for k in found)
             self._writes[key] = self._flat.union(names)

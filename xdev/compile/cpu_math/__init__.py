@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
 from xdev.compile.cpu_math import functions
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 LANES = {FLOAT32: (1, 4, 8, 16), FLOAT64: (1, 2, 4, 8)}
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """How a function of the C library is computed.
 
     Parameters

@@ -7,9 +7,8 @@ last bit: nothing is fused or reordered but by :meth:`Lanes.fma`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of floating point numbers.
 
     Parameters

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -31,9 +31,7 @@ WORD = 8
 SLOT = 2  # words: any number fits
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """The type of an argument: an array's, or a number's.
 
     Parameters

@@ -97,7 +97,7 @@ def writes(grid: Grid) -> frozenset[int]:
         places = bytearray()
         for k, own in enumerate(arguments):
             try:
-                frozen = replace(own, writable=False)
+                frozen = own._replace(writable=False)
                 _compiled_for(grid, (*arguments[:k], frozen, *arguments[k + 1 :]))
             except TypeError:
                 places.append(k)
@@ -249,7 +249,7 @@ def _compiled_inner(
     """Return its object file and name: arrays without gaps have code of their own."""
     cases = [arguments]
     if any(places):
-        dense = (replace(a, contiguous=a.ndim is not None) for a in arguments)
+        dense = (a._replace(contiguous=a.ndim is not None) for a in arguments)
         cases = [arguments, tuple(dense)]
     compiled = [
         device_function(function, [a.type for a in case], arguments, fastmath=fastmath)
