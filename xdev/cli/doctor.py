@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 BROKEN, WARNING, OK = "broken", "warning", "ok"
 SKIPPED = "skipped"  # a setting is not valid that the check reads
 EXAMPLES = """
-It checks for the known ways in which a set-up fails. Of each problem one line says
-what is wrong, and one what to do. The exit status is 1 if something is broken.
-With XDEV_DEVICE=cpu a missing GPU is no problem.
+It checks for the known ways in which a set-up fails. Of each problem one line
+says what is wrong, and one what to do. The exit status is 1 if something is
+broken. With XDEV_DEVICE=cpu a missing GPU is no problem.
 
 examples:
   xdev doctor          what is wrong here?
