@@ -10,6 +10,7 @@ import os
 
 import numpy as np
 import pytest
+from running import called, same
 
 import xdev
 import xdev.numpy
@@ -172,15 +173,13 @@ def test_a_function_by_name_is_numpys(case, function, device):
 def test_powers_of_two_beyond_32_bits(device, kind, ldexp):
     x = np.array([1, 1, 3, -0.0, INF, NAN, 1e-30, 1e30, -2], kind)
     exponents = [-(2**63), 2**63 - 1, -(2**40), 5, -2000, 3, 60, 2**32, -(2**31)]
-    exponents = np.array(exponents)
-    expected = np.ldexp(x, exponents)
-    there = [xdev.asarray(each, device=device) for each in (x, exponents)]
+    expected = np.ldexp(x, np.array(exponents))
 
     @xdev.vectorize
     def scaled(x, k):
         return ldexp(x, k)
 
-    found = xdev.to_numpy(scaled(*there))
+    found = called(device, scaled, x, np.array(exponents))
 
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
@@ -218,17 +217,31 @@ def test_neighbours_of_half_precision_are_refused(device, function, signatures):
     assert xdev.to_numpy(wider).tolist() == function(wide).tolist()
 
 
-@xdev.vectorize
+def distance(z):
+    return abs(z)
+
+
+def of_two(x, y):
+    return np.divide(x, y), np.multiply(x, y), np.power(x, y)
+
+
 def sign_times(x, y):
     return np.sign(x) * y
 
 
-def test_signs_of_unsigned_integers_are_one(device):
-    x = np.array([0, 1, 128, 255], np.uint8)
-    dx = xdev.asarray(x, device=device)
-    found = sign_times(dx, dx)
-    assert found.dtype == np.uint8
-    np.testing.assert_array_equal(xdev.to_numpy(found), np.sign(x) * x)
+X, Y, B = [1, 2, 7], [2, 0.5, -3], np.array([0, 1, 128, 255], "B")
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (of_two, (np.array(X, "F"), np.array(Y, "D"))),
+        (of_two, (np.array(X, "d"), np.array(Y, "f"))),
+        (sign_times, (B, B)),  # of unsigned integers they are one
+    ],
+)
+def test_numbers_of_two_widths_and_signs_are_numpys(device, function, args):
+    same(called(device, xdev.vectorize(function), *args), function(*args), 1e-14)
 
 
 @xdev.vectorize
@@ -241,27 +254,16 @@ def powers(z, w):
 def test_complex_powers_and_distances(device, kind):
     z = np.array([3 + 4j, 0, -1e-3j, 2.5, 1e15 + 1e15j, -0.5 + 1j], kind)
     w = np.array([2.5 + 1j, 0.5 - 0.25j, 2, -1, 3, 0], kind)
-    found = powers(*(xdev.asarray(each, device=device) for each in (z, w)))
     wide, exponent = z.astype("D"), w.astype("D")
     expected = wide**3, wide**-1.0, wide**2, wide**exponent, np.abs(wide)
-    for one, each in zip(found, expected, strict=True):
-        own = xdev.to_numpy(one)
+    for own, each in zip(called(device, powers, z, w), expected, strict=True):
         assert alike(own, each.astype(own.dtype)).all()
-
-
-def of_two(x, y):
-    return np.divide(x, y), np.multiply(x, y), np.power(x, y)
-
-
-@pytest.mark.parametrize("kinds", ["FD", "df"])
-def test_numbers_of_two_widths_meet(device, kinds):
-    x, y = np.array([1, 2, 7], kinds[0]), np.array([2, 0.5, -3], kinds[1])
-    there = [xdev.asarray(each, device=device) for each in (x, y)]
-    for found, expected in zip(
-        xdev.vectorize(of_two)(*there), of_two(x, y), strict=True
-    ):
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(xdev.to_numpy(found), expected, rtol=1e-14)
+    info = np.finfo(kind)
+    large, small = float(info.max) / 2, float(info.tiny)
+    z = [complex(x, x) for x in (large, small)] + [complex(INF, NAN), complex(NAN, 1)]
+    z = np.array(z, kind)  # of which the squares overflow
+    found = called(device, xdev.vectorize(distance), z)
+    np.testing.assert_allclose(found, np.abs(z), rtol=4 * info.eps)
 
 
 def extremes(x, y):
@@ -292,26 +294,6 @@ def test_the_smaller_and_the_larger_are_the_first_where_neither_is(device, kinds
         values = xdev.to_numpy(own)
         np.testing.assert_array_equal(values, python)
         np.testing.assert_array_equal(np.signbit(values), np.signbit(python))
-
-
-@xdev.vectorize
-def distance(z):
-    return abs(z)
-
-
-@pytest.mark.parametrize("kind", "FD")
-def test_distances_do_not_overflow(device, kind):
-    info = np.finfo(kind)
-    large, small = float(info.max) / 2, float(info.tiny)
-    z = [
-        complex(large, large),
-        complex(small, small),
-        complex(INF, NAN),
-        complex(NAN, 1),
-    ]
-    z = np.array(z, kind)
-    found = xdev.to_numpy(distance(xdev.asarray(z, device=device)))
-    np.testing.assert_allclose(found, np.abs(z), rtol=4 * info.eps)
 
 
 @pytest.mark.parametrize("name", LACKING)

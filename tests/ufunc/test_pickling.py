@@ -127,9 +127,7 @@ sys.stdout.buffer.write(cloudpickle.dumps((add, add, scaled, total)))
 
 
 def test_functions_of_main_go_to_other_programs_by_value():
-    ran = subprocess.run(
-        [sys.executable, "-c", MAIN], capture_output=True, timeout=60, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", MAIN], capture_output=True, check=True)
 
     one, same, kernel, gufunc = loaded(ran.stdout)
 
@@ -214,13 +212,8 @@ def test_sources_go_along_to_machines_without_the_file(tmp_path):
     program = tmp_path / "receiver.py"
     program.write_text("import cloudpickle\n" + RECEIVER)
 
-    ran = subprocess.run(
-        [sys.executable, str(program)],
-        input=data,
-        capture_output=True,
-        timeout=120,
-        check=True,
-    )
+    run = [sys.executable, str(program)]
+    ran = subprocess.run(run, input=data, capture_output=True, check=True)
 
     assert here[0][1] == [122, 22, 83, 4]
     assert here[1][1] == [110, 44, 88, 9]
@@ -245,11 +238,7 @@ if __name__ == "__main__":
 """
 
 
-def test_functions_of_a_program_that_spawns_processes(tmp_path):
+def test_functions_of_a_program_that_spawns_processes(python, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(SPAWNING)
-
-    run = [sys.executable, str(program)]
-    ran = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True)
-
-    assert ran.stdout == "[72, 100] [[72, 100]]\n"
+    assert python(program).stdout == "[72, 100] [[72, 100]]\n"
