@@ -19,8 +19,7 @@ DEVICES = ["cpu", "fake", "cuda"]
 MEETINGS = [
     *("device", "facade", "interop", "random/test_libraries.py"),
     *("transfer/test_foreign.py", "ufunc/test_kernel_writes.py"),
-    *("ufunc/test_foreign_arrays.py", "ufunc/test_foreign_tensors.py"),
-    "ufunc/test_foreign_order.py",
+    *("ufunc/test_foreign_arrays.py", "ufunc/test_foreign_order.py"),
 ]
 # By the dependency group: which libraries must be there, and where their tests are.
 # Those of PyTorch and JAX have arrays that pass through (Dask's do in all sessions),
@@ -41,8 +40,8 @@ QUICK = "not cuda and not soak"
 # Laws that the compiled part and its stand-in share: calls, the pool, threads.
 SHARED_LAWS = [
     *("facade/test_calls.py", "facade/test_ufuncs.py", "memory/test_pools.py"),
-    *("memory/test_free.py", "transfer/test_staging.py", "ufunc/test_cuda_calls.py"),
-    *("ufunc/test_cpu_threads.py", "ufunc/test_repeated_calls.py"),
+    *("memory/test_free.py", "transfer/test_staging.py", "ufunc/test_cuda.py"),
+    *("ufunc/test_cpu_threads.py", "ufunc/test_vectorize_object.py"),
 ]
 
 

@@ -1,7 +1,8 @@
-"""The facade's names, signatures and docstrings are the standard's."""
+"""The facade's names, signatures, arguments by place and docstrings."""
 
 import doctest
 import inspect
+import operator
 import pickle
 import re
 from pathlib import Path
@@ -38,13 +39,6 @@ NEWER = {  # 2025.12's
 TYPED = Path(__file__).parents[1] / "typing" / "facade_types.py"
 ELEMENTWISE = facade.elementwise.__all__
 UFUNCS = sorted(set(ELEMENTWISE) - {"clip"})
-
-
-def lookup(path):
-    found = xdev
-    for name in path.split("."):
-        found = getattr(found, name)
-    return found
 
 
 def own_functions():
@@ -161,3 +155,176 @@ def test_tab_shows_the_public_names(module):
     besides = ["numpy"] if module is xdev else []  # which no star brings
     assert shown == sorted([*module.__all__, *besides])
     assert all(hasattr(module, name) for name in shown)
+
+
+X = np.asarray([[3.0, 1.0, 2.0], [2.0, 2.0, 9.0], [0.0, 4.0, 1.0]])
+V = np.asarray([1.0, 2.0, 2.0, 5.0])
+Z = X + 1j
+#: By name: the arguments that always went by place, then those that NumPy has so too.
+CALLS = {
+    "all": ((X,), (0,)),
+    "any": ((X,), (0,)),
+    "arange": ((2, 9, 3), (np.float32,)),
+    "argmax": ((X,), (0,)),
+    "argmin": ((X,), (1,)),
+    "argsort": ((X,), (0,)),
+    "asarray": (([1, 2],), (np.float32,)),
+    "concat": (([X, X],), (1,)),
+    "count_nonzero": ((X,), (1,)),
+    "empty": ((2,), (np.int8,)),
+    "empty_like": ((X,), (np.int8,)),
+    "eye": ((2, 3), (1, np.float32)),
+    "flip": ((X,), (1,)),
+    "full": ((2, 1), (np.float32,)),
+    "full_like": ((X, 7), (np.int16,)),
+    "max": ((X,), (0,)),
+    "mean": ((X,), (0,)),
+    "min": ((X,), (0,)),
+    "ones": ((3,), (np.float32,)),
+    "ones_like": ((X,), (np.int8,)),
+    "prod": ((X,), (0, np.float32)),
+    "repeat": ((X, 2), (1,)),
+    "roll": ((X, 1), (0,)),
+    "searchsorted": ((V, V), ("right", np.arange(4))),
+    "sort": ((X,), (0,)),
+    "stack": (([X, X],), (1,)),
+    "std": ((X,), (0,)),
+    "sum": ((X,), (0, np.float32)),
+    "take": ((X, np.asarray([2, 0])), (1,)),
+    "take_along_axis": ((X, np.asarray([[2], [0], [1]])), (1,)),
+    "tensordot": ((X, X), (1,)),
+    "tril": ((X,), (1,)),
+    "triu": ((X,), (-1,)),
+    "var": ((X,), (1,)),
+    "zeros": ((3,), (np.float32,)),
+    "zeros_like": ((X,), (np.int8,)),
+    "linalg.pinv": ((X,), (1e-10,)),
+    "linalg.qr": ((X[:, :2],), ("complete",)),
+    "linalg.svd": ((X[:2],), (False,)),
+    "fft.fft": ((Z,), (2, 0, "ortho")),
+    "fft.ifft": ((Z,), (2, 0, "ortho")),
+    "fft.rfft": ((X,), (2, 0, "ortho")),
+    "fft.irfft": ((Z,), (2, 0, "ortho")),
+    "fft.hfft": ((Z,), (2, 0, "ortho")),
+    "fft.ihfft": ((X,), (2, 0, "ortho")),
+    "fft.fftn": ((Z,), ((2, 2), (0, 1), "forward")),
+    "fft.ifftn": ((Z,), ((2, 2), (0, 1), "forward")),
+    "fft.rfftn": ((X,), ((2, 2), (0, 1), "forward")),
+    "fft.irfftn": ((Z,), ((2, 2), (0, 1), "forward")),
+    "fft.fftshift": ((X,), (0,)),
+    "fft.ifftshift": ((X,), (0,)),
+    "fft.fftfreq": ((5,), (0.5,)),
+    "fft.rfftfreq": ((5,), (0.5,)),
+}
+#: NumPy's parameters that mean what the standard's of another name do.
+RENAMED = {"rcond": "rtol"}
+#: Where NumPy's signature does not show what it takes by place, as CALLS does.
+UNSHOWN = {"arange": ["dtype"]}
+
+
+def lookup(path, module=xdev):
+    return operator.attrgetter(path)(module)
+
+
+def kinds(function, *wanted):
+    parameters = inspect.signature(function).parameters.values()
+    return [x.name for x in parameters if x.kind in wanted]
+
+
+def by_place(function):
+    one = inspect.Parameter
+    return kinds(function, one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+
+
+def by_keyword(function):
+    return kinds(function, inspect.Parameter.KEYWORD_ONLY)
+
+
+def reference(path):
+    """Return the function with the standard's signature: ours if it is newer."""
+    try:
+        return lookup(path, array_api_strict)
+    except AttributeError:
+        return lookup(path)
+
+
+OPTIONS = [
+    path
+    for path in (
+        *facade.__all__,
+        *(f"linalg.{name}" for name in xdev.linalg.__all__),
+        *(f"fft.{name}" for name in xdev.fft.__all__),
+    )
+    if inspect.isfunction(lookup(path))
+    and by_keyword(reference(path))
+    and path not in ("meshgrid", "linalg.tensordot", "linalg.vecdot")
+]
+
+
+def moved(value, device):
+    if isinstance(value, list) and isinstance(value[0], np.ndarray):
+        return [moved(each, device) for each in value]
+    return (
+        xdev.asarray(value, device=device) if isinstance(value, np.ndarray) else value
+    )
+
+
+def results(result):
+    """Return a result's arrays as NumPy's."""
+    many = result if isinstance(result, tuple) else (result,)
+    return [xdev.to_numpy(x) if hasattr(x, "dtype") else np.asarray(x) for x in many]
+
+
+@pytest.mark.filterwarnings("ignore:`axes`:DeprecationWarning")
+@pytest.mark.parametrize("path", CALLS)
+def test_by_place_by_keyword_and_numpys_are_the_same(device, path):
+    function, numpys = lookup(path), lookup(path, np)
+    args, more = CALLS[path]
+    names = by_place(function)[len(args) : len(args) + len(more)]
+    mine, extras = moved(list(args), device), [moved(each, device) for each in more]
+    for count in range(1, len(more) + 1):
+        options = dict(list(zip(names, extras, strict=True))[:count])
+        with xdev.use_device(device):
+            placed = results(function(*mine, *extras[:count]))
+            named = results(function(*mine, **options))
+        wanted = results(numpys(*args, *more[:count]))
+        for one, other, third in zip(placed, named, wanted, strict=True):
+            assert (one.dtype, one.shape) == (third.dtype, third.shape)
+            if "empty" in path:
+                continue
+            np.testing.assert_array_equal(one, other, strict=True)
+            if device == "cuda" and path in ("linalg.qr", "linalg.svd"):
+                continue  # the signs are free
+            near = 1e-6 if device == "cuda" else 0
+            np.testing.assert_allclose(one, third, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("path", OPTIONS)
+def test_as_many_go_by_place_as_numpy_and_the_standard_agree_on(path):
+    standard, numpys = reference(path), by_place(lookup(path, np))
+    always = len(by_place(standard))
+    agreed = []
+    for name, numpy_name in zip(by_keyword(standard), numpys[always:], strict=False):
+        if RENAMED.get(numpy_name, numpy_name) != name:
+            break
+        agreed.append(name)
+    agreed += UNSHOWN.get(path, [])
+
+    assert by_place(lookup(path))[always:] == agreed
+    assert len(CALLS.get(path, ((), ()))[1]) == len(agreed), "each is tested above"
+
+
+@pytest.mark.parametrize("path", OPTIONS)
+def test_what_goes_by_keyword_is_named(path):
+    function = lookup(path)
+    placed, named = by_place(function), by_keyword(function)
+    more = [None] * (len(placed) + 1)
+    if not named:
+        with pytest.raises(TypeError, match="positional arguments but"):
+            function(*more)
+        return
+    text = rf"{placed[-1]} positionally and {named[0]}.* by keyword \({named[0]}=\.\.\."
+    with pytest.raises(TypeError, match=text) as caught:
+        function(*more)
+    assert str(caught.value).startswith(f"{function.__name__} takes {placed[0]}")
+    assert str(caught.value).endswith(f"it got {len(more)} positional arguments")

@@ -1,7 +1,7 @@
 """PyTorch's tensors and xdev's arrays: the same memory both ways, and autograd.
 
 Functions on tensors are in tests/facade/test_dispatch_libraries.py, ufuncs in
-tests/ufunc/test_foreign_tensors.py, the allocator in tests/memory/test_torch_bridge.py.
+tests/ufunc/test_foreign_arrays.py, the allocator in tests/memory/test_torch_bridge.py.
 """
 
 from functools import partial
@@ -144,14 +144,8 @@ def test_functional_gradients_go_through_the_facade(torch, tensor):
     torch.testing.assert_close(each, 2 * x)
 
 
-@xdev.vectorize
-def softplus(x):
-    return np.log(1 + np.exp(x))
-
-
-@xdev.vectorize
-def slope(x, gradient):
-    return gradient / (1 + np.exp(-x))
+softplus = xdev.vectorize(lambda x: np.log(1 + np.exp(x)))
+slope = xdev.vectorize(lambda x, gradient: gradient / (1 + np.exp(-x)))
 
 
 def test_ufuncs_are_steps_of_autograd(torch, tensor):

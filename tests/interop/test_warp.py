@@ -80,9 +80,7 @@ def test_kernels_read_and_write_in_place(warp, real_device):
     np.testing.assert_array_equal(xdev.to_numpy(out), 2 * np.arange(1000))
 
 
-@xdev.vectorize
-def blend(x, y):
-    return 0.5 * x + y
+blend = xdev.vectorize(lambda x, y: 0.5 * x + y)
 
 
 @xdev.kernel

@@ -11,14 +11,8 @@ import xdev
 VALUES = np.random.default_rng(0).standard_normal((48, 3))
 
 
-@xdev.vectorize
-def wave(x, y):
-    return 2 * x + y
-
-
-@xdev.vectorize
-def total(x, y):
-    return x + y
+wave = xdev.vectorize(lambda x, y: 2 * x + y)
+total = xdev.vectorize(lambda x, y: x + y)
 
 
 @xdev.guvectorize("(n)->()")

@@ -1,7 +1,8 @@
-"""array-api-extra's functions with ``xp=xdev``: NumPy's values on every device."""
+"""array-api-extra, SciPy and scikit-learn on each device; programs of the page."""
 
 import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,3 +125,36 @@ def test_host_functions_are_applied_where_arrays_are_on_the_host(extra):
     np.testing.assert_array_equal(apply(V), np.cumsum(V))
     with pytest.raises(TypeError, match=r"does not turn.*xdev\.to_numpy\(x\)"):
         apply(xdev.asarray(V, device="fake"))
+
+
+@pytest.mark.parametrize("library", ["scipy", "sklearn"])
+def test_results_are_numpys_in_the_devices_arrays(
+    imported, device, library, differences
+):
+    imported(library)
+    assert differences(library, device) == {}
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
+PROGRAM = re.compile(r"^## ([^\n]+)\n\n```python\n(.*?)```", re.MULTILINE | re.DOTALL)
+PROGRAMS = dict(PROGRAM.findall(PAGE.read_text()))
+MODULES = {"PyTorch": "torch", "scikit-learn": "sklearn"}
+
+
+def test_every_section_has_a_program():
+    headings = re.findall(r"^## (.+)", PAGE.read_text(), re.MULTILINE)
+
+    assert list(PROGRAMS) == headings
+
+
+@pytest.mark.parametrize("library", PROGRAMS)
+def test_programs_run(imported, python, tmp_path, library):
+    name = library.lower().replace("-", "_")
+    imported(MODULES.get(library, name))
+
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAMS[library])
+
+    done = python(program, XDEV_DEVICE="cpu")
+
+    assert not done.returncode, done.stderr
