@@ -33,7 +33,7 @@ def is_compiled(digest="digest", parts=("ff->f", (9, 0))):
         calls.append(1)
         return MADE
 
-    assert cubins.kept(digest, parts, "f", make) == MADE
+    assert cubins.load_or_compile(digest, parts, "f", make) == MADE
     return bool(calls)
 
 
@@ -86,7 +86,7 @@ def object_file(other):
 def kept(name, *binaries):
     """Return the loop of a name, and whether it was made."""
     made = list(binaries)
-    found = loops.kept(name, (), name, lambda: (made.pop(), "twice"))
+    found = loops.load_or_compile(name, (), name, lambda: (made.pop(), "twice"))
     call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found)
     return call, len(made) < len(binaries)
 

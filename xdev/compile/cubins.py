@@ -396,7 +396,7 @@ def installed() -> dict[str, str]:
     return parts
 
 
-def kept(
+def load_or_compile(
     digest: str | None,
     parts: object,
     name: str,
@@ -405,10 +405,10 @@ def kept(
 ) -> tuple[bytes, str]:
     """Return a cubin and its kernel's name, compiled where no process has done so.
 
-    Parameters are those of :func:`xdev.compile.digests.kept`.
+    Parameters are those of :func:`xdev.compile.digests.load_or_compile`.
     """
     every = parts, sorted(installed().items())
-    return digests.kept("cubins", digest, every, name, make, unchanged)
+    return digests.load_or_compile("cubins", digest, every, name, make, unchanged)
 
 
 def link(parts: list[bytes], arch: str, *, fma: bool) -> bytes:

@@ -447,7 +447,7 @@ def _unchanged(name: str, *_settings: object) -> dict[str, str]:
 # What is kept on disk under these names.
 
 
-def kept(
+def load_or_compile(
     kind: str,
     digest: str | None,
     parts: object,
@@ -479,7 +479,7 @@ def kept(
 
     Examples
     --------
-    >>> kept("cubins", None, (), "f", lambda: (b"code", "kernel"))
+    >>> load_or_compile("cubins", None, (), "f", lambda: (b"code", "kernel"))
     (b'code', 'kernel')
     """
     if digest is None:

@@ -100,7 +100,9 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
         The function cannot be compiled for these types.
     """
     digest, name = digests.digest(kernel.function), kernel.function.__name__
-    address = loops.kept(digest, kernel.types, name, partial(_compiled, kernel))
+    address = loops.load_or_compile(
+        digest, kernel.types, name, partial(_compiled, kernel)
+    )
     return _PROTOTYPE(address)
 
 
@@ -185,4 +187,4 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
 
     result, digest = kernel.result, digests.digest(kernel.function)
     parts, name = (kernel.types, capability), kernel.function.__name__
-    return cubins.kept(digest, parts, name, make)
+    return cubins.load_or_compile(digest, parts, name, make)

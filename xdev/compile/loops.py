@@ -24,7 +24,7 @@ OFFSETS = b"_GLOBAL_OFFSET_TABLE_"  # which whoever loads a file makes
 SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: where its name is, ..., its section, ...
 
 
-def kept(
+def load_or_compile(
     digest: str | None,
     parts: object,
     name: str,
@@ -33,12 +33,12 @@ def kept(
 ) -> int:
     """Return the address of a C function, compiled where no process has done so.
 
-    Parameters are those of :func:`xdev.compile.digests.kept`; ``make`` returns the
-    object file and the function's name.
+    Parameters are those of :func:`xdev.compile.digests.load_or_compile`; ``make``
+    returns the object file and the function's name.
     """
     parts = parts, digest and _processor()
     return _loaded(
-        *digests.kept("loops", digest, parts, name, make, unchanged, _usable)
+        *digests.load_or_compile("loops", digest, parts, name, make, unchanged, _usable)
     )
 
 

@@ -93,7 +93,7 @@ def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
         return cubins.expressed(program, "", capability, [], fastmath=False)
 
     parts = program.entry, program.macros(), capability
-    return launch.Kernel(*cubins.kept("", parts, "moves", make))
+    return launch.Kernel(*cubins.load_or_compile("", parts, "moves", make))
 
 
 @lru_cache(maxsize=PLANS)

@@ -87,7 +87,9 @@ class CpuLoops:
 
             parts = specialisation.types, fastmath, reorderable
             digest, name = specialisation.digest, specialisation.name
-            loop = code.kept(digest, parts, name, make, specialisation.unchanged)
+            loop = code.load_or_compile(
+                digest, parts, name, make, specialisation.unchanged
+            )
             name, doc = f"xdev:{self.scalar.name}", self.scalar.doc
             ufunc = code.register(loop, *types, name=name, doc=doc, identity=identity)
             made = Threaded(ufunc, loop, (*types[0], *types[1]))

@@ -223,7 +223,9 @@ class CudaLoops:
             return spec.cubin(kernel, capability, fastmath=fastmath)
 
         parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
-        return cubins.kept(spec.digest, parts, spec.name, make, spec.unchanged)
+        return cubins.load_or_compile(
+            spec.digest, parts, spec.name, make, spec.unchanged
+        )
 
     def _keep(self, key: Any, plan: cuda_plan.Plan) -> None:
         with self._lock:

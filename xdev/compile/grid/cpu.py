@@ -51,7 +51,7 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
         the source line.
     """
     digest, name = digests.digest(grid.function), grid.function.__name__
-    address = loops.kept(digest, grid.parts, name, partial(_compiled, grid))
+    address = loops.load_or_compile(digest, grid.parts, name, partial(_compiled, grid))
     function = _PROTOTYPE(address)
     function.address = address  # type: ignore[attr-defined]
     return function
@@ -235,7 +235,7 @@ def inner_loop(
     name = function.__name__
 
     make = partial(_compiled_inner, function, arguments, places, fastmath=fastmath)
-    return loops.kept(digests.digest(function), parts, name, make)
+    return loops.load_or_compile(digests.digest(function), parts, name, make)
 
 
 @_optional.numba_unset()

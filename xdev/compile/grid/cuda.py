@@ -251,7 +251,9 @@ def cubin(
         )
 
     digest, name = digests.digest(grid.function), grid.function.__name__
-    return cubins.kept(digest, (*grid.parts, narrow, small, capability), name, make)
+    return cubins.load_or_compile(
+        digest, (*grid.parts, narrow, small, capability), name, make
+    )
 
 
 def ltoir(
