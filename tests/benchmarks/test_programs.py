@@ -95,3 +95,19 @@ def test_programs_over_compare_have_a_row_for_each_peer(record, program, least):
         if group.endswith("cpu"):
             assert candidates[0] == "NumPy"
             assert "xdev" in candidates
+
+
+def test_the_processes_of_first_use_see_what_this_one_sees(
+    program, tmp_path, monkeypatch
+):
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "only_there.py").write_text("seconds = 1.5")
+    (tmp_path / "chain0.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(there))
+    measured = program("first_use").measured
+
+    text = "import chain0, only_there\nprint(only_there.seconds, False)"
+    assert measured(text, tmp_path, "new") == (1.5, False)
+    with pytest.raises(RuntimeError, match="No module named 'nowhere'"):
+        measured("import nowhere", tmp_path, "new")

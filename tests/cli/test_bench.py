@@ -223,3 +223,7 @@ def test_arrays_are_random_and_never_zeros(dtype):
         assert np.unique(x).size >= 50
         assert np.count_nonzero(x) > 9_000
         assert x.dtype == dtype
+
+
+def test_a_record_without_conditions_is_a_baseline(saved):
+    assert main(saved(conditions=None)) in (0, 1)

@@ -282,3 +282,13 @@ def test_what_numpys_and_cupys_arrays_let_one_set():
         z.real = VALUES
     with pytest.raises(AttributeError):
         x.dtype = np.int64
+
+
+def test_results_are_arrays_on_the_device():
+    x = fake(device="fake:1")
+
+    for result in (x + 1, x[0, 0], x.sum(), x.T, x > 0, *x, *divmod(x, 2), x.real):
+        assert type(result) is FakeArray
+        assert result.device == xdev.device_of(result) == "fake:1"
+    assert type(x.tolist()) is list
+    assert type(x[0, 0].item()) is float

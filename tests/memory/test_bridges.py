@@ -274,6 +274,13 @@ class TestPinnedUninstall:
         assert restored == []
         assert pool.stats().acquired == before
 
+    def test_so_it_is_where_the_pool_has_nothing_left(
+        self, pinned_bridge, pool, restored
+    ):
+        pool.budget.set(0)
+        pinned_bridge.uninstall()
+        assert len(restored) == 1
+
 
 pytest.importorskip("numba_cuda")
 

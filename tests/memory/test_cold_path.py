@@ -92,3 +92,14 @@ def test_a_step_takes_no_longer_with_more_that_is_free(step, heaps):
 
     assert few > 10
     assert many <= 1.5 * few
+
+
+def test_classes_do_not_pile_up():
+    heap = Heap(named("split"), 512)
+    for size in range(1, 20_000):
+        chunk = heap.take(size * 512, 0) or heap.adopt(
+            size << 40, size * 512, None, size * 512, 0
+        )
+        heap.put(chunk)
+        heap.settle()
+    assert not heap.bins

@@ -179,8 +179,10 @@ def check(pools):
 def afresh(few_objects, monkeypatch):  # noqa: ARG001
     """Start with no finalizer run, and set the limit back; collections are forced."""
     DONE.clear()
-    others = {key: p for key, p in registry._pools.items() if key[0] != "fake:1"}
-    monkeypatch.setattr(registry, "_pools", others)  # that one's is made in the test
+    pools = {key: p for key, p in registry._pools.items() if key[0].type != "fake"}
+    budgets = {d: b for d, b in registry._budgets.items() if d.type != "fake"}
+    monkeypatch.setattr(registry, "_pools", pools)  # those are made in the test,
+    monkeypatch.setattr(registry, "_budgets", budgets)  # and so are their limits
     installed = bridges.installed()
     gc.disable()
     yield
@@ -380,3 +382,15 @@ def test_what_a_finalizer_grew_and_used_is_not_fresh():
     assert used == [chunk.address]
     assert not fresh
     chunk.release(chunk)
+
+
+def test_a_block_served_during_a_decision_is_found_like_others():
+    pool, served = Pool(FakeSource(1 << 30)), []
+    first = pool.acquire(100, stream=1)
+    pool.state.decide(lambda _: served.append(pool.acquire(5000, stream=1)))
+    assert pool.find(served[0].address) is served[0].chunk
+    address = served.pop().address
+    again = pool.acquire(5000, stream=1)
+    assert again.address == address
+    pool.acquire(100, stream=2)
+    assert first.chunk.uses == again.chunk.uses == {2}

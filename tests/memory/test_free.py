@@ -128,6 +128,10 @@ def test_of_numpys_own_arrays_nothing_goes_back_and_they_are_freed(kind):
     memory.free(view)
 
 
+def row_of(x):
+    return as_strided(x, (3,), (8,))
+
+
 def test_a_scalar_is_freed_as_often_as_one_likes():
     x = xdev.sum(xdev.ones(3, device="cpu"))
     assert memory.free(x) == memory.free(x) == 0
@@ -136,7 +140,12 @@ def test_a_scalar_is_freed_as_often_as_one_likes():
 
 def test_a_pools_memory_in_a_view_of_numpys_own_is_in_use():
     x = xdev.ones(SHAPE, device="cpu")
-    for view in (np.asarray(memoryview(x)), x.view(Subclass), np.from_dlpack(x)):
+    for view in (
+        np.asarray(memoryview(x)),
+        x.view(Subclass),
+        np.from_dlpack(x),
+        row_of(x),
+    ):
         with pytest.raises(InUseError, match="is a view"):
             memory.free(view)
 
@@ -278,3 +287,9 @@ def test_cupy_arrays_are_freed_by_the_same_rules(cuda):  # noqa: ARG001
         memory.free(x)
     del x
     assert memory.allocated("cuda") == before
+
+
+def test_record_stream_takes_streams_and_their_handles():
+    x = array()
+    for stream in (0, np.int64(7), xdev.Stream("cpu")):
+        memory.record_stream(x, stream)

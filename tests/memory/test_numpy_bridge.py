@@ -345,3 +345,19 @@ if "{library}" == "numpy":
         assert "pip install ." in line
         assert "not used: XDEV_NATIVE=0" in line
     assert done.stdout.count("\n") == 1 + (library == "numpy")
+
+
+def test_small_arrays_are_numpys_own():
+    before = in_use()
+    x = [np.empty(n) for n in range(1000)]
+    assert in_use() == before
+    del x
+
+
+def test_as_a_context():
+    bridges.uninstall("numpy")
+    with bridges.using("numpy"):
+        x = np.empty(N)
+        assert memory.pool("cpu").find(x.ctypes.data)
+    assert "numpy" not in bridges.installed()
+    assert memory.pool("cpu").find(np.empty(N).ctypes.data) is None

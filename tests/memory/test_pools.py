@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 from memory_laws import POLICIES, SOURCES, within
 
 import xdev
@@ -102,6 +103,15 @@ def test_a_steady_loop_never_asks_the_source_again(policy):
     else:  # under async it is the driver's pool that keeps
         assert len(calls) <= 3
         assert len(addresses) == 3
+
+
+@given(st.integers(min_value=1, max_value=1 << 40))
+def test_binned_sizes_are_eighths_of_powers_of_two(nbytes):
+    pool = Pool(FakeSource(1 << 50), "binned")
+    size = pool.acquire(nbytes).nbytes
+    assert nbytes <= size <= max(512, nbytes + nbytes // 8 + 512)
+    assert pool.acquire(size).nbytes == size
+    assert pool.acquire(nbytes + 1).nbytes >= size
 
 
 def test_small_requests_share_segments_apart_from_large_ones():

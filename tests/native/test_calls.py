@@ -3,6 +3,7 @@
 import functools
 import gc
 import importlib
+import pickle
 import threading
 import weakref
 
@@ -206,3 +207,11 @@ def test_threads_learn_and_call(tier, function, call):
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_unpickled_data_types_are_those_that_they_equal(tier, function, call):
+    follow(tier, function, call, F4, F4, limit=100, strided=100)
+    x = pickle.loads(pickle.dumps(np.arange(3, dtype="f4")))  # noqa: S301 - ours
+
+    np.testing.assert_array_equal(function(x, x), x + x)
+    assert function(x.astype(">f4"), x)[0] == "general"

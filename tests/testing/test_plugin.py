@@ -215,3 +215,9 @@ def test_a_failure_shows_the_users_line_and_one_of_xdev(pytester, monkeypatch):
     frames = re.compile(r"^\S*xdev/\S+\.pyx?:\d+: ", re.MULTILINE)
     assert len(frames.findall(few)) == 1
     assert len(frames.findall(every)) > 2
+
+
+def test_the_environment_names_them_too(run, monkeypatch):
+    monkeypatch.setenv("XDEV_TEST_BACKENDS", "fake")
+
+    run(SHOW).assert_outcomes(passed=1)

@@ -155,6 +155,13 @@ class TestOrder:
         early.use(streams[0])
         assert len(device.hazards) == 1
 
+    def test_an_event_that_is_not_done_tells_the_host_nothing(self, device, streams):
+        one, two, _ = streams
+        device.tenant(4096, 512).use(one, seconds=1.0)
+        assert not one.record().done
+        device.tenant(4096, 512).use(two)
+        assert len(device.hazards) == 1
+
 
 @pytest.mark.parametrize(
     ("address", "nbytes", "hazards"),

@@ -530,3 +530,9 @@ def test_few_batches_are_on_the_device(cuda, source):
 
     # Besides those ahead, some wait for the work that uses them.
     assert memory.max_allocated(cuda) - before <= 6 * SEGMENT
+
+
+def test_no_number_of_batches_ahead_costs_anything_by_itself(device):
+    source = [np.full(3, k) for k in range(4)]
+    moved = xdev.batches(source, device, prefetch=10**9)
+    assert [int(xdev.to_numpy(x)[0]) for x in moved] == [0, 1, 2, 3]

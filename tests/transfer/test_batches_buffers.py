@@ -268,3 +268,15 @@ def test_sparse_matrices_of_all_formats_are_copied_on_the_cpu(form, kind):
     x *= 2
     assert batch.shape == x.shape
     np.testing.assert_array_equal(batch.toarray(), expected)
+
+
+def test_a_sparse_vector_and_what_is_known_of_duplicates_stay():
+    sparse = pytest.importorskip("scipy.sparse")
+    x = sparse.coo_array([0, 1.5, 0])
+    doubled = sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])))
+
+    ((vector, twice),) = xdev.batches([[x, doubled]], "cpu")
+
+    assert (vector.shape, vector.toarray().tolist()) == ((3,), [0, 1.5, 0])
+    assert vector.has_canonical_format == x.has_canonical_format
+    assert not twice.has_canonical_format

@@ -526,3 +526,9 @@ def test_a_stream_orders_what_it_packs(cuda):
         twice = [x * 2 for x in there]
         back = xdev.adapt("cpu", twice)
     assert [int(x[0]) for x in back] == [2 * number for number in range(100)]
+
+
+def test_arrays_of_another_device_are_left_to_others(driver, monkeypatch):
+    there = on_device(driver, np.arange(3.0))
+    monkeypatch.setattr(driver, "getDevice", lambda: 1)
+    assert cuda.fetch(there) is None

@@ -113,3 +113,20 @@ sys.exit(main(["memory", "--plot", {str(tmp_path / "out.png")!r}]))
 def test_matplotlib_is_loaded_by_a_picture_only(room, python):
     done = python("-c", f"import sys, {room}; print('matplotlib' in sys.modules)")
     assert done.stdout == "False\n"
+
+
+def test_lines_beyond_the_colours_share_one(tmp_path):
+    count = len(plots.COLOURS) + 5
+    blocks = [block(n * MIB, 1, line=n + 1) for n in range(count)]
+    picture = drawn(tmp_path, snapshot(blocks))
+    one, others = (pixels(picture, c) for c in (plots.COLOURS[3], plots.OTHER))
+    assert 4 < others / one < 6
+
+
+def test_every_pool_has_a_part_of_the_picture(tmp_path):
+    none = drawn(tmp_path, {"segments": [], "device_traces": [], "pools": []})
+    one = drawn(tmp_path, snapshot([block(0, 1)]))
+    two = snapshot([block(0, 1)])
+    two |= {"device_traces": [[], []], "pools": ["a", "b"]}
+    assert none.shape == one.shape
+    assert drawn(tmp_path, two).shape[0] == 2 * one.shape[0]

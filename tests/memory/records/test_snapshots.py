@@ -285,3 +285,14 @@ def test_every_moment_of_a_record_is_known(before, steps, entries):
         position = 0
         for moment in seen:  # each is one of the moments, in order
             position = told.index(moment, position)
+
+
+def test_streams_are_handles_in_hexadecimal():
+    pool = Pool(FakeSource(1 << 30))
+    memory.record_history()
+    try:
+        block = pool.acquire(100, stream=0x55)
+        row = csv_of(snapshot_of([pool])).splitlines()[-1]
+    finally:
+        memory.record_history(enabled=False)
+    assert row.split(",")[2:] == ["allocate", hex(block.address), "512", "0x55"]
