@@ -37,7 +37,7 @@ STARTS = {
 
 #: ``split`` as it is for large memory, in quanta: small requests share segments of
 #: their own, larger ones grow in pairs.
-TINY = POLICIES["split"].but(
+TINY = POLICIES["split"]._replace(
     name="tiny",
     small=QUANTUM,
     grown=lambda granted, _: max(granted, 2 * QUANTUM),

@@ -263,10 +263,6 @@ class Policy(NamedTuple):
     asynchronous: bool = False
     zone: int = 0
 
-    def but(self, **rules: Any) -> Policy:
-        """Return a policy with some rules in the place of this one's."""
-        return self._replace(**rules)
-
     def __repr__(self) -> str:
         rules = [(k, getattr(r, "__name__", r)) for k, r in self._asdict().items()]
         return f"Policy({self.name!r}, {', '.join(f'{k}={r}' for k, r in rules[1:])})"

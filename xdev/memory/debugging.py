@@ -56,7 +56,7 @@ FINDINGS: deque[str] = deque()
 
 def with_zone(policy: Policy) -> Policy:
     """Return a policy that leaves room for a red zone behind each block."""
-    return policy.but(
+    return policy._replace(
         zone=ROOM,
         granted=lambda nbytes, quantum: policy.granted(nbytes + ROOM, quantum),
         fit=lambda free_list, nbytes: policy.fit(free_list, nbytes + ROOM),

@@ -96,7 +96,7 @@ POLICIES = {
         Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),
         Policy("simple", round_up, exact, first, small=0, splits=True, keeps=True),
         _NONE,
-        _NONE.but(name="async", asynchronous=True),
+        _NONE._replace(name="async", asynchronous=True),
     )
 }
 

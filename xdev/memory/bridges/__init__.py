@@ -183,7 +183,8 @@ def install_default() -> None:
     """
     if _present("cupy"):
         install("cupy")
-    _when_imported("numba.cuda", _install_numba)
+    if _present("numba"):
+        _when_imported("numba.cuda", partial(install, "numba"))
 
 
 def install_operators() -> None:
@@ -262,11 +263,6 @@ class Loans:
         if last != chunk.stream:  # whose work must end before the next use
             chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
         chunk.release(chunk)
-
-
-def _install_numba() -> None:
-    if _present("numba"):
-        install("numba")
 
 
 def _present(name: str) -> bool:

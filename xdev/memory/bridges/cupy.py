@@ -171,8 +171,7 @@ def lease_allocator(leases: Leases, device: Callable[[], int]) -> Allocator:
     opened = cache(leases)
 
     def allocate(nbytes: int) -> Any:
-        _, lease = opened(device())
-        return lease(nbytes)
+        return opened(device())[1](nbytes)
 
     return allocate
 
