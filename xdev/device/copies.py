@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, final
@@ -11,8 +10,6 @@ from xdev.errors import XdevError, users_level
 
 if TYPE_CHECKING:
     from xdev.device.choice import Device
-
-_log = logging.getLogger("xdev.transfer")
 
 
 @final
@@ -105,5 +102,8 @@ def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> No
     for guard in watching:
         guard.add(source, target, nbytes, copies)
         if guard.mode == "log":
+            import logging  # takes 1 ms to load
+
             record = "copy of %d B from %s to %s", nbytes, source, target
-            _log.warning(*record, stacklevel=users_level())
+            log = logging.getLogger("xdev.transfer")
+            log.warning(*record, stacklevel=users_level())

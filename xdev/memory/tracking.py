@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import tracemalloc
 from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -273,6 +272,8 @@ def buffers(pooled: Iterable[Asked]) -> list[Outstanding]:
     pooled : iterable of Asked
         Those that are a pool's.
     """
+    import tracemalloc  # takes 1 ms to load
+
     if not tracemalloc.is_tracing():
         return []
     pooled_counts = Counter(pooled)
