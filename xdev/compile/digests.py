@@ -20,7 +20,7 @@ from collections import ChainMap
 from dis import get_instructions
 from functools import cache, lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, final
+from typing import TYPE_CHECKING, Any, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -496,16 +496,7 @@ def load_or_compile(
     return result
 
 
-Level = Literal["all", "inexact", "none"]  # which literals take the inputs' dtype
-LEVELS: tuple[Level, ...] = ("all", "inexact", "none")  # tried in this order
 Dtypes = tuple[np.dtype[Any], ...]
-
-
-class Typing(NamedTuple):
-    """How a function's literals are typed, and its results' dtypes."""
-
-    level: Level
-    outputs: Dtypes
 
 
 def typing_key(digest: str, inputs: Dtypes, rules: object = None) -> str:
@@ -514,16 +505,13 @@ def typing_key(digest: str, inputs: Dtypes, rules: object = None) -> str:
     return joined(digest, names, rules, environment())
 
 
-def load_typing(key: str) -> Typing | None:
-    """Return what was inferred by an earlier process, or None."""
+def load_typing(key: str) -> Dtypes | None:
+    """Return the results' dtypes that an earlier process inferred, or None."""
     body = DiskCache("typings").load(key)
-    if body is None:
-        return None
-    level, *names = body.decode().split()
-    return Typing(cast("Level", level), tuple(map(np.dtype, names)))
+    return None if body is None else tuple(map(np.dtype, body.decode().split()))
 
 
-def save_typing(key: str, typing: Typing, name: str) -> None:
-    """Keep what was inferred for later processes."""
-    words = [typing.level, *(dtype.name for dtype in typing.outputs)]
-    DiskCache("typings").save(key, " ".join(words).encode(), name)
+def save_typing(key: str, outputs: Dtypes, name: str) -> None:
+    """Keep the dtypes that were inferred for later processes."""
+    words = " ".join(dtype.name for dtype in outputs)
+    DiskCache("typings").save(key, words.encode(), name)

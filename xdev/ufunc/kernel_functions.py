@@ -354,8 +354,8 @@ def typed(
     refuse_arrays(function, sources.outside(function), way="")
     refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
     replace = partial(_replacement, function, working)
-    rules = Rules((), working=working)
-    return literals.typed(function, rules, "inexact", replace, also).function
+    rules = Rules((), working=working, integers=False)
+    return literals.typed(function, rules, replace, also).function
 
 
 def _replacement(
@@ -386,7 +386,7 @@ def _replacement(
     scalar = within(value)
     if scalar is None:
         return value
-    return scalar.device_function(Rules((), working=working), "inexact")
+    return scalar.device_function(Rules((), working=working, integers=False))
 
 
 def check_plain(

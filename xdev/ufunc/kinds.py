@@ -396,11 +396,11 @@ class Rules:
     bounded : bool, optional
         Instead of what follows from the dtypes: whether integers have NumPy's dtypes,
         into which literals must fit. A signature means Numba's integers.
+    integers : bool, optional
+        Whether integer literals have dtypes too: in kernels they are int64.
 
     Attributes
     ----------
-    numpys : bool
-        Whether compilers' integers are not what is meant.
     needs_source : bool
         Whether those would give other numbers than NumPy's: of bools integers.
     words : tuple of bool
@@ -414,8 +414,9 @@ class Rules:
         *,
         working: np.dtype[Any] | None = None,
         bounded: bool | None = None,
+        integers: bool = True,
     ) -> None:
-        self.inputs = inputs
+        self.inputs, self.integers = inputs, integers
         self.working = np.result_type(*inputs) if working is None else working
         self.bounded = not outputs if bounded is None else bounded
         # Uint64 and signed integers have no common dtype. Integers among a signature's
@@ -424,10 +425,9 @@ class Rules:
         meant = any(dtype.kind in "iu" for dtype in outputs)
         mixed = UNSIGNED in inputs and signed and not meant
         self.words = mixed, self.bounded
-        self.numpys = bool(inputs) and any(self.words)
-        integers = {dtype for dtype in inputs if dtype.kind in "iu"}
-        self.needs_source = self.numpys and (
-            self.working.kind == "b" or bool(integers - {NATIVE})
+        whole = {dtype for dtype in inputs if dtype.kind in "iu"}
+        self.needs_source = any(self.words) and bool(
+            inputs and (self.working.kind == "b" or whole - {NATIVE})
         )
 
 

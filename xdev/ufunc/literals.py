@@ -51,7 +51,6 @@ from xdev.ufunc.sources import WEAK, Scope, inside
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.compile.digests import Level
     from xdev.ufunc.kinds import Rules
 
     Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
@@ -160,7 +159,6 @@ def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind
 def typed(
     function: Callable[..., Any],
     rules: Rules,
-    level: Level,
     replace: Callable[[object], object],
     also: Rewriting | None = None,
     called: Called = lambda _, __: (None, None),
@@ -174,9 +172,6 @@ def typed(
         A Python function; where its source cannot be had it is used as it is.
     rules : Rules
         Its inputs' dtypes, and their result type.
-    level : "all", "inexact" or "none"
-        Which literals: those meant as an index may not become floats, and only
-        the compiler can tell, so it is asked in this order.
     replace : callable
         Turns the value of an outside name into what compiled code uses instead.
     also : callable, optional
@@ -199,20 +194,19 @@ def typed(
     code, working = function.__code__, rules.working
     source = sources.find(code)
     require_source(function, rules)
-    if source is not None:
-        tree, scope, flow = analysed(function, source.node, rules, called, also)
-    if source is None or level == "none":
+    if source is None:
         outside = sources.outside(function)
-        known = inside(code, outside)
-        swapped = {k: v for k in outside if (v := replace(known[k])) is not outside[k]}
+        values = inside(code, outside)
+        swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped), _counted(working))
-    rewriter = _Rewriter(function, scope, rules, level, replace, flow, inner)
+    tree, scope, flow = analysed(function, source.node, rules, called, also)
+    rewriter = _Rewriter(function, scope, rules, replace, flow, inner)
     rewriter.generic_visit(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)
     return Typed(
         sources.rebuilt(function, new, scope.constants),
         _counted(working) if rewriter.counts else working,
-        flow.returned if rules.numpys else None,
+        flow.returned if rules.inputs else None,
     )
 
 
@@ -233,17 +227,15 @@ class _Rewriter(ast.NodeTransformer):
         function: Callable[..., Any],
         scope: Scope,
         rules: Rules,
-        level: Level,
         replace: Callable[[object], object],
         flow: Flow,
         inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any] | None,
     ) -> None:
         self._function, self._scope, self._rules = function, scope, rules
         self._replace, self._flow, self._inner = replace, flow, inner
-        self._results = compiled(flow.returned, rules) if rules.numpys else None
+        self._results = compiled(flow.returned, rules) if rules.inputs else None
         half = is_half(rules.working)
         self._working = np.dtype(np.float32) if half else rules.working
-        self._integers = level == "all"
         #: Numbers that stay as they are: bits, exponents, parts of indices.
         self._kept, self._indices = set[ast.expr](), False
         self._compared = set[ast.expr]()
@@ -494,7 +486,7 @@ class _Rewriter(ast.NodeTransformer):
         """Give arguments the dtypes that they are taken in."""
         kind, taken = self._kind(node), self._flow.taken.get(node)
         name, function = self._scope.builtin(node.func), self._scope.static(node.func)
-        if not self._rules.numpys:
+        if not self._rules.inputs:
             return self._called(node, function)
         if taken is not None:
             pairs = zip(node.args, taken, strict=False)  # defaults have no argument
@@ -564,16 +556,16 @@ class _Rewriter(ast.NodeTransformer):
     visit_Attribute = visit_Name  # noqa: N815 - Python's
 
     def _kind(self, node: ast.expr) -> Kind:
-        return self._flow.kind(node) if self._rules.numpys else None
+        return self._flow.kind(node) if self._rules.inputs else None
 
     def _too_large(self, value: int) -> bool:
         """Say whether an integer is none of the dtype that the inputs have."""
-        whole = self._integers and self._working.kind in "iu"
+        whole = self._rules.integers and self._working.kind in "iu"
         return whole and not fits(value, self._working)
 
     def _typed(self, value: complex) -> Any:
         """Return the number in the dtype that NEP 50 gives it, None to leave it."""
-        if isinstance(value, int) and not self._integers:
+        if isinstance(value, int) and not self._rules.integers:
             return None
         beside = self._working
         if beside.kind == "c" and not isinstance(value, complex):

@@ -302,62 +302,43 @@ class ScalarFunction:
                 refuse_neighbours(called)
         function = sources.rebuilt(self.function, code, outside)
         rules = Rules(chosen, outputs, working=self.counts.working(chosen))
-        typing, digest = self._typing(function, rules)
-        found, outputs = typing.outputs, outputs or typing.outputs
+        found, digest = self._typing(function, rules)
+        outputs = outputs or found
         if self._nout is None:
             self._nout = len(outputs)
         if not len(found) == len(outputs) == self._nout:
             message = f"{self.name} returns {len(found)} values, not {self._nout}"
             raise TypeError(message)
-        made = cache(lambda: self._typed(function, typing.level, rules).function)
+        made = cache(lambda: self._typed(function, rules).function)
         unchanged = partial(_has, function, rules, digest)
         return Specialisation(self.name, chosen, outputs, digest, None, made, unchanged)
 
     def _typing(
         self, function: Callable[..., Any], rules: Rules
-    ) -> tuple[digests.Typing, str | None]:
-        """Return what is inferred for the inputs, by an earlier process or now.
+    ) -> tuple[Dtypes, str | None]:
+        """Return the results' dtypes, inferred by an earlier process or now.
 
         And the function's digest, None where it cannot be kept on disk.
         """
         digest = _digested(function)[0]
         key = digests.typing_key(digest, rules.inputs, rules.words) if digest else ""
-        typing = digests.load_typing(key) if key else None
+        outputs = digests.load_typing(key) if key else None
         if digest:
             digest = digests.joined(digest, rules.words)
-        if typing is None:
-            typing = self._inferred(function, rules)
+        if outputs is None:
+            from xdev.compile import cpu
+
+            typed = self._typed(function, rules)
+            inferred = cpu.infer(typed.function, rules.inputs)
+            inferred = result_dtypes(inferred, typed.working)
+            outputs = kinds.outputs(typed.returned, rules, inferred)
             if not _has(function, rules, digest):
                 digest = None
             elif key:
-                digests.save_typing(key, typing, self.name)
-        return typing, digest
+                digests.save_typing(key, outputs, self.name)
+        return outputs, digest
 
-    def _inferred(self, function: Callable[..., Any], rules: Rules) -> digests.Typing:
-        """Type as many literals as the compiler takes; return what it infers."""
-        from xdev.compile import cpu
-
-        refusal = None
-        for level in digests.LEVELS[: -1 if rules.needs_source else None]:
-            typed = self._typed(function, level, rules)
-            try:
-                found = cpu.infer(typed.function, rules.inputs)
-            except TypeError as error:
-                refusal = error
-            else:
-                inferred = result_dtypes(found, typed.working)
-                return digests.Typing(
-                    level, kinds.outputs(typed.returned, rules, inferred)
-                )
-        assert refusal is not None  # noqa: S101 - there is a level
-        raise refusal
-
-    def _typed(
-        self,
-        function: Callable[..., Any],
-        level: digests.Level,
-        rules: Rules,
-    ) -> literals.Typed:
+    def _typed(self, function: Callable[..., Any], rules: Rules) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
         from xdev.ufunc import literals
@@ -365,15 +346,14 @@ class ScalarFunction:
         def inner(value: Any, inputs: Dtypes) -> Any:
             scalar: Any = within(value)
             working = scalar.counts.working(inputs)
-            own = Rules(inputs, working=working, bounded=rules.bounded)
-            return scalar.device_function(own, level)
+            return scalar.device_function(
+                Rules(inputs, working=working, bounded=rules.bounded)
+            )
 
         with _entered(self):
             called = partial(_called, bounded=rules.bounded)
-            replace = partial(_replacement, level=level, working=rules.working)
-            return literals.typed(
-                function, rules, level, replace, called=called, inner=inner
-            )
+            replace = partial(_replacement, rules=rules)
+            return literals.typed(function, rules, replace, called=called, inner=inner)
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
@@ -383,16 +363,16 @@ class ScalarFunction:
             called = partial(_called, bounded=rules.bounded)
             return literals.returned(self.function, rules, called)
 
-    def device_function(self, rules: Rules, level: digests.Level) -> Any:
+    def device_function(self, rules: Rules) -> Any:
         """Return what compiled code calls for this function, literals typed."""
         from xdev.compile import cpu
 
         digest = _digested(self.function)[0]
-        key = rules.inputs, rules.working, rules.words, level, digest
+        key = rules.inputs, rules.working, rules.words, rules.integers, digest
         if key not in self._device_functions:
             outside = sources.outside(self.function)
             refuse_arrays(self.function, outside)
-            plain = self._typed(self.function, level, rules).function
+            plain = self._typed(self.function, rules).function
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
 
@@ -478,14 +458,13 @@ def _has(function: Any, rules: Rules, digest: str | None) -> bool:
     )
 
 
-def _replacement(
-    value: object, *, level: digests.Level, working: np.dtype[Any]
-) -> object:
+def _replacement(value: object, *, rules: Rules) -> object:
     """Return the function inside a ufunc, which compiled code can call."""
     scalar = within(value)
     if scalar is None:
         return value
-    return scalar.device_function(Rules((), working=working), level)
+    inside = Rules((), working=rules.working, integers=rules.integers)
+    return scalar.device_function(inside)
 
 
 def _called(
@@ -505,5 +484,4 @@ def _called(
     )
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
-    known, given = rules.numpys or not inputs, scalar.returned(rules)
-    return (inputs, given) if known else (None, None)
+    return inputs, scalar.returned(rules)
