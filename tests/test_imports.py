@@ -45,7 +45,7 @@ def test_import_loads_nothing_optional_and_of_the_rest_what_numpy_does(run):
 
 @pytest.mark.skipif(not _optional.installed("cupy"), reason="needs the group cuda")
 def test_who_imported_cupy_before_waits_for_no_module_in_the_first_call(run):
-    rooms = '{"xdev.ufunc.cuda", "xdev.ufunc.decorator"}'
+    rooms = '{"xdev.ufunc.cuda", "xdev.ufunc.scalar"}'
     for first, second, found in ("cupy", "xdev", rooms), ("xdev", "cupy", "set()"):
         loaded = f"{rooms} & set(sys.modules)"
         run(f"import sys, {first}, {second}; assert {loaded} == {found}")
@@ -117,7 +117,7 @@ print(*(name for name, _ in first[2]))
     [
         ("to_numpy", "transfer"),
         ("timeit", "timing"),
-        ("vectorize", "ufunc.decorator"),
+        ("vectorize", "ufunc.scalar"),
         ("guvectorize", "ufunc.generalized"),
         ("graph", "ufunc.graphs"),
         ("kernel", "ufunc.kernels"),

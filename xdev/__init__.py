@@ -90,7 +90,7 @@ else:
 
 if "cupy" in sys.modules:  # its user's first call need not wait for them
     importlib.import_module("xdev.ufunc.cuda")
-    importlib.import_module("xdev.ufunc.decorator")
+    importlib.import_module("xdev.ufunc.scalar")
     importlib.import_module("xdev.ufunc.expressions")
     importlib.import_module("xdev.facade.cuda")
 

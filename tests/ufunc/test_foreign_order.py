@@ -8,9 +8,8 @@ import pytest
 
 from xdev import _optional
 from xdev.memory.streams import live_streams
-from xdev.ufunc import cuda_streams
+from xdev.ufunc import cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array
-from xdev.ufunc.foreign import jax
 
 F4 = np.dtype("f4")
 
@@ -92,9 +91,9 @@ def test_jax_sees_results_that_are_computed_and_in_cs_order(
     like = SimpleNamespace(devices=lambda: {"gpu:1"})
     made = values.view(DeviceArray)
     # Only NumPy's own arrays lie in host memory.
-    monkeypatch.setattr(jax, "np", SimpleNamespace(ndarray=int, generic=int))
+    monkeypatch.setattr(foreign, "np", SimpleNamespace(ndarray=int, generic=int))
 
-    found, device, alias = jax.JaxAdapter().from_native(made, like)
+    found, device, alias = foreign.JaxAdapter().from_native(made, like)
 
     np.testing.assert_array_equal(np.asarray(found), values)
     assert (device, alias) == ("gpu:1", True)
@@ -107,7 +106,7 @@ def jax_array(cupy, monkeypatch):
     library = SimpleNamespace(core=SimpleNamespace(Tracer=int))
     monkeypatch.setattr(_optional, "jax", lambda: library)
     places = SimpleNamespace(place=lambda _: ("cuda", 1))
-    monkeypatch.setattr(jax, "natives", lambda _: places)
+    monkeypatch.setattr(foreign, "natives", lambda _: places)
     cupy.cuda.Device = nullcontext
     cupy.from_dlpack = lambda x: cupy.log.append("read") or x
     where = SimpleNamespace(platform="gpu")
@@ -119,7 +118,7 @@ def jax_array(cupy, monkeypatch):
 
 
 def test_jax_arrays_are_ready_when_they_are_read(cupy, jax_array):
-    assert jax.JaxAdapter().to_native(jax_array, "f") is jax_array
+    assert foreign.JaxAdapter().to_native(jax_array, "f") is jax_array
     assert cupy.log == ["ready", "read"]
 
 
@@ -127,5 +126,5 @@ def test_jax_arrays_are_no_part_of_a_capture(cupy, jax_array, monkeypatch):
     monkeypatch.setattr(live_streams, "captured", {cupy.stream.ptr})
 
     with pytest.raises(TypeError, match="no part in the order"):
-        jax.JaxAdapter().to_native(jax_array, "f")
+        foreign.JaxAdapter().to_native(jax_array, "f")
     assert not cupy.log

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
-    from xdev.ufunc.decorator import vectorize
+    from xdev.ufunc.scalar import vectorize
 
 __all__ = ["Ufunc", "vectorize"]
 __dir__ = __all__.copy  # what Tab shows
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
     if name != "vectorize":
         text = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(text)
-    from xdev.ufunc.decorator import vectorize
+    from xdev.ufunc.scalar import vectorize
 
     globals()[name] = vectorize
     return vectorize

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from array import array as buffer
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from xdev.ufunc.complaints import device_name
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.inputs import is_collection, is_dask, refuse
 from xdev.ufunc.sources import WEAK
-from xdev.ufunc.ufuncs import OWN, as_arrays, warn_unwritten
+from xdev.ufunc.ufuncs import KEYWORDS, OWN, as_arrays, warn_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +33,11 @@ ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
 #: Python's own that are arrays to NumPy: sequences and buffers.
 SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
 PLAIN = (np.ndarray, *NUMBERS)
+#: The keywords that CUDA has; those of functions of core arrays, everywhere and there.
+ON_CUDA = frozenset(("where", "casting", "signature", "order"))
+CORES = ("axes", "axis", "keepdims", "casting")
+CORE_KEYWORDS = ("out", *CORES, "order", "dtype", "subok")
+CORE_ON_CUDA = frozenset((*CORES, "signature"))
 HOST = {np.ndarray, bool, int, float, complex, type(None)}  # none's but NumPy's
 
 
@@ -173,13 +178,14 @@ def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
 
 def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
-    name = ufunc.__name__
+    name, order = ufunc.__name__, keywords.get("order", "K")
+    if ufunc.signature and order not in {"K", "C", "A"}:
+        raise TypeError(f"{name}() cannot lay out results as order={order!r}")
     keywords = read(ufunc, keywords)
-    order = keywords.get("order", "K")
     if order not in {"K", "C", "A", "F"}:
         message = f"{name}() has no order={order!r}; valid are 'K', 'C', 'A' and 'F'"
         raise ValueError(message)
-    names = {"where", "casting", "signature", "order"}
+    names = CORE_ON_CUDA if ufunc.signature else ON_CUDA
     return {k: v for k, v in keywords.items() if k in names}
 
 
@@ -218,25 +224,10 @@ def uploaded(
     return back if isinstance(result, tuple) else back[0]
 
 
-class Way(NamedTuple):
-    """What tells the calls of ufuncs and of generalized ones apart."""
-
-    #: The keywords that there are.
-    keywords: tuple[str, ...] = ufuncs.KEYWORDS
-    #: ``dask(ufunc, args, outs, keywords)`` maps over collections' blocks.
-    dask: Callable[..., Any] = dask.call
-    #: ``for_cuda(ufunc, keywords)`` returns those that CUDA has.
-    for_cuda: Callable[..., dict[str, Any]] = for_cuda
-
-
-ELEMENTWISE = Way()
-
-
 def call(
     ufunc: Any,
     args: tuple[Any, ...],
     keywords: dict[str, Any],
-    way: Way = ELEMENTWISE,
 ) -> Any:
     """Compute the function elementwise: what a call does that no plan is for.
 
@@ -281,15 +272,15 @@ def call(
         refuse(name, labels, operands, len(outs or ()))
         if not HOST.issuperset(map(type, operands)):
             told = {} if outs is None else {"out": outs or None}
-            result = elsewhere(ufunc, "__call__", args, keywords | told, way)
+            result = elsewhere(ufunc, "__call__", args, keywords | told)
             if result is not NotImplemented:
                 return result
         if any(map(is_cuda, operands)):
-            result = ufunc._cuda(args, outs or None, **way.for_cuda(ufunc, keywords))
+            result = ufunc._cuda(args, outs or None, **for_cuda(ufunc, keywords))
         else:
             plain = on_host(args, outs, name, labels)
             if ufunc.target == "cuda":
-                cuda = way.for_cuda(ufunc, keywords)
+                cuda = for_cuda(ufunc, keywords)
                 result = uploaded(ufunc._cuda, plain, outs or None, cuda)
             else:
                 result = ufunc._cpu(plain, outs or None, **read(ufunc, keywords))
@@ -297,7 +288,8 @@ def call(
             warn_unwritten(keywords)
         return result
 
-    return ufuncs.call(ufunc, args, keywords, compute, way.keywords)
+    known = CORE_KEYWORDS if ufunc.signature else KEYWORDS
+    return ufuncs.call(ufunc, args, keywords, compute, known)
 
 
 def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
@@ -305,7 +297,6 @@ def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
     method: str,
     inputs: tuple[Any, ...],
     keywords: dict[str, Any],
-    way: Way = ELEMENTWISE,
 ) -> Any:
     """Return what a call, or a method, makes of arrays that are not NumPy's or CUDA's.
 
@@ -321,7 +312,8 @@ def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
     operands = *inputs, *outs, *rest.values()
     if any(map(is_collection, operands)):
         if calls:
-            return way.dask(ufunc, inputs, outs or None, rest)
+            over_blocks = dask.call_generalized if ufunc.signature else dask.call
+            return over_blocks(ufunc, inputs, outs or None, rest)
         return dask.call_method(ufunc, method, inputs, keywords)
     if any(map(is_cuda, operands)):
         return NotImplemented
@@ -330,7 +322,7 @@ def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
         return foreign.on_host(function, name, inputs, keywords, written)
     if any(map(is_fake, operands)):
         if calls:
-            there, labels = way.for_cuda(ufunc, rest), ufunc.definition.labels
+            there, labels = for_cuda(ufunc, rest), ufunc.definition.labels
             result = on_fake(ufunc._cpu, name, inputs, outs, there, labels)
             if "out" not in keywords:
                 warn_unwritten(rest)

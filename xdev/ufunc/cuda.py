@@ -17,7 +17,7 @@ from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
-from xdev.ufunc.foreign import NUMBERS, is_cuda, numba
+from xdev.ufunc.foreign import NUMBERS, is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -136,7 +136,7 @@ class CudaLoops:
         self, operands: tuple[Any, ...], made: Any, plan: cuda_plan.Plan
     ) -> None:
         """Have calls on such operands launch by the plan from now on."""
-        kinds = {_optional.cupy().ndarray, *numba.KNOWN}
+        kinds = {_optional.cupy().ndarray, *foreign.NUMBAS}
         arrays = [x for x in operands if not isinstance(x, NUMBERS)]
         if plan.run is None or not {type(x) for x in (*arrays, made)} <= kinds:
             return

@@ -13,7 +13,7 @@ from xdev.compile.launch import Value, padded
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
-from xdev.ufunc.foreign import NUMBERS, is_cuda, numba
+from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
@@ -222,9 +222,9 @@ def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
         return Number(x)
     if isinstance(x, Array | Number):
         return x
-    if numba.is_array_type(type(x)):
-        place = numba.address(x), x.shape, x.strides, x.dtype
-        return _checked(Array(x, *place, stream=numba.stream(x)), name)
+    if foreign.is_numbas(type(x)):
+        place = foreign.numbas_address(x), x.shape, x.strides, x.dtype
+        return _checked(Array(x, *place, stream=foreign.numbas_stream(x)), name)
     found = _of_library(x, name)
     if found is not None:
         return found

@@ -13,9 +13,8 @@ import numpy as np
 from xdev import memory
 from xdev.compile import loops, threads
 from xdev.compile.grid import Argument, cpu
-from xdev.ufunc import calls, dask, sources
+from xdev.ufunc import calls, sources
 from xdev.ufunc.complaints import explain
-from xdev.ufunc.decorator import WITHOUT_EFFECT, check_options
 from xdev.ufunc.inputs import Counts, strong
 from xdev.ufunc.kernel_arguments import (
     SUPPORTED,
@@ -26,6 +25,7 @@ from xdev.ufunc.kernel_arguments import (
 from xdev.ufunc.kernel_functions import check_plain, typed
 from xdev.ufunc.layout import POOLED
 from xdev.ufunc.rewriting import WholeArrays
+from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
 from xdev.ufunc.signatures import types_of
 from xdev.ufunc.ufuncs import Ufunc
 
@@ -37,22 +37,6 @@ if TYPE_CHECKING:
     from xdev.ufunc.kernel_arguments import Types
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.sources import Scope
-
-KEYWORDS = ("out", "axes", "axis", "keepdims", "casting", "order", "dtype", "subok")
-ON_CUDA = frozenset(("axes", "axis", "keepdims", "casting", "signature"))
-
-
-def _for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords that CUDA has; the others have no meaning there."""
-    if keywords.get("order", "K") not in {"K", "C", "A"}:
-        order = keywords["order"]
-        raise TypeError(f"{ufunc.__name__}() cannot lay out results as order={order!r}")
-    keywords = calls.read(ufunc, keywords)
-    return {k: v for k, v in keywords.items() if k in ON_CUDA}
-
-
-WAY = calls.Way(KEYWORDS, dask.call_generalized, _for_cuda)
-
 
 # ``@guvectorize``: its forms and its options.
 
@@ -225,7 +209,7 @@ class CoreFunction:
         :class:`numpy.ufunc`; new results have the inputs' result type, and nothing is
         in them before.
         """
-        return calls.call(ufunc, args, keywords, WAY)
+        return calls.call(ufunc, args, keywords)
 
     def check(self, name: str, **_: Any) -> None:
         """Refuse the methods of ufuncs, as NumPy does those of generalized ones."""

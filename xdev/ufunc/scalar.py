@@ -1,4 +1,4 @@
-"""A scalar Python function, and its one typing for given input dtypes.
+"""``@vectorize``: a scalar Python function, and its one typing for input dtypes.
 
 What is decided here (the dtypes of literals and results) holds on every device.
 """
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final, overload
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -27,12 +27,12 @@ from xdev.ufunc.inputs import (
     refuse_neighbours,
 )
 from xdev.ufunc.kinds import Rules, is_dtype, result_dtypes, weak
-from xdev.ufunc.signatures import Specialisation, types_of
+from xdev.ufunc.signatures import Specialisation, chosen, parse, types_of
 from xdev.ufunc.sources import is_plain, numpys
 from xdev.ufunc.ufuncs import Ufunc, of_a_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FunctionType
 
     from xdev.ufunc import literals
@@ -174,13 +174,12 @@ class ScalarFunction:
                 types_of(inputs, outputs or self.specialise(inputs).outputs)
                 for inputs, outputs in self.signatures
             ]
-        made = dict.fromkeys(self._specialisations.values())  # each once
-        return [each.types for each in made]
+        typings = dict.fromkeys(self._specialisations.values())  # each once
+        return [each.types for each in typings]
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
         """Return each argument's dtype, as :meth:`Counts.resolve` does."""
-        taken = [inputs for inputs, _ in self.signatures]
-        return self.counts.resolve(args, taken, self.name)
+        return self.counts.resolve(args, [i for i, _ in self.signatures], self.name)
 
     @cached_property
     def counts(self) -> Counts:
@@ -201,14 +200,13 @@ class ScalarFunction:
             The function cannot be typed for them, no signature fits, or a dtype is
             not numeric; the text says which and why.
         """
-        made = self._specialisations.get(inputs)
-        if made is None:
+        typing = self._specialisations.get(inputs)
+        if typing is None:
             with self._lock:
-                made = self._specialisations.get(inputs)
-                if made is None:
-                    made = self._make(inputs)
-                    self._specialisations[inputs] = made
-        return made
+                typing = self._specialisations.get(inputs)
+                if typing is None:
+                    typing = self._specialisations[inputs] = self._make(inputs)
+        return typing
 
     def giving(self, inputs: Dtypes, signature: Signature) -> Specialisation:
         """Return the typing that a call asks for by ``dtype=`` or ``signature=``.
@@ -237,9 +235,9 @@ class ScalarFunction:
         outputs = {dtype for dtype in given if dtype is not None}
         if taken == (None,) * self.nin and len(outputs) == 1:
             (output,) = outputs
-            made = self.specialise((output,) * self.nin)
-            if made.fits(signature):
-                return made
+            typing = self.specialise((output,) * self.nin)
+            if typing.fits(signature):
+                return typing
         asked = ", ".join("any" if dtype is None else str(dtype) for dtype in given)
         raise TypeError(
             f"{self.name} has no typing with a result of {asked}: of "
@@ -267,15 +265,15 @@ class ScalarFunction:
             The function has no typing for them.
         """
         if dtype is not None:
-            given = np.dtype(dtype)
+            operand = np.dtype(dtype)
         else:
             check(array, self.name)  # before NumPy says that nothing is common to both
-            given = array if out is None else np.result_type(out, array)
-        made = self.specialise((given, given))
-        if set(made.inputs) != set(made.outputs):
-            (result, *_) = made.outputs
-            made = self.specialise((result, result))
-        return made
+            operand = array if out is None else np.result_type(out, array)
+        typing = self.specialise((operand, operand))
+        if set(typing.inputs) != set(typing.outputs):
+            (result, *_) = typing.outputs
+            typing = self.specialise((result, result))
+        return typing
 
     def _make(self, inputs: Dtypes) -> Specialisation:
         for dtype in inputs:
@@ -286,32 +284,30 @@ class ScalarFunction:
             raise TypeError(message)
         if native != inputs:
             return self.specialise(native)
-        chosen: Dtypes = native
+        taken: Dtypes = native
         outputs: Dtypes = ()
         if self.signatures:
-            from xdev.ufunc import signatures
-
-            chosen, outputs = signatures.chosen(self.name, self.signatures, native)
-        if chosen != native:
-            return self.specialise(chosen)
+            taken, outputs = chosen(self.name, self.signatures, native)
+        if taken != native:
+            return self.specialise(taken)
         # Outside values may change between typing and compiling: both take these.
         code, outside = self.function.__code__, sources.outside(self.function)
         refuse_arrays(self.function, outside)
-        if any(map(is_half, (*chosen, *outputs))):
+        if any(map(is_half, (*taken, *outputs))):
             for called in _digested(self.function)[1]:
                 refuse_neighbours(called)
         function = sources.rebuilt(self.function, code, outside)
-        rules = Rules(chosen, outputs, working=self.counts.working(chosen))
-        found, digest = self._typing(function, rules)
-        outputs = outputs or found
+        rules = Rules(taken, outputs, working=self.counts.working(taken))
+        inferred, digest = self._typing(function, rules)
+        outputs = outputs or inferred
         if self._nout is None:
             self._nout = len(outputs)
-        if not len(found) == len(outputs) == self._nout:
-            message = f"{self.name} returns {len(found)} values, not {self._nout}"
+        if not len(inferred) == len(outputs) == self._nout:
+            message = f"{self.name} returns {len(inferred)} values, not {self._nout}"
             raise TypeError(message)
-        made = cache(lambda: self._typed(function, rules).function)
+        make = cache(lambda: self._typed(function, rules).function)
         unchanged = partial(_has, function, rules, digest)
-        return Specialisation(self.name, chosen, outputs, digest, None, made, unchanged)
+        return Specialisation(self.name, taken, outputs, digest, None, make, unchanged)
 
     def _typing(
         self, function: Callable[..., Any], rules: Rules
@@ -404,12 +400,12 @@ def within(value: object) -> ScalarFunction | None:
 
 def _of_plain(function: FunctionType) -> ScalarFunction:
     """Return what a plain function is for the one being typed, which keeps it."""
-    found = _plain.get(function)
-    if found is None:
-        found = _plain[function] = ScalarFunction(function, inside=True)
+    scalar = _plain.get(function)
+    if scalar is None:
+        scalar = _plain[function] = ScalarFunction(function, inside=True)
     for outer in _calling.get()[-1:]:
-        outer.called.add(found)
-    return found
+        outer.called.add(scalar)
+    return scalar
 
 
 def _rebuild(
@@ -419,9 +415,9 @@ def _rebuild(
     fastmath: bool,
     *options: Any,
 ) -> Ufunc:
-    found = sources.owner(function, excerpt)
-    if isinstance(found, Ufunc):
-        return found
+    owner = sources.owner(function, excerpt)
+    if isinstance(owner, Ufunc):
+        return owner
     definition = ScalarFunction(function, signatures, fastmath=fastmath)
     return Ufunc(definition, *options)
 
@@ -450,10 +446,10 @@ def _has(function: Any, rules: Rules, digest: str | None) -> bool:
 
     Without a source, literals keep types that they lose where there is one.
     """
-    found, reached = _digested(function)
+    own, reached = _digested(function)
     return (
-        found is not None
-        and digests.joined(found, rules.words) == digest
+        own is not None
+        and digests.joined(own, rules.words) == digest
         and all(sources.find(each.__code__) for each in reached)
     )
 
@@ -485,3 +481,120 @@ def _called(
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
     return inputs, scalar.returned(rules)
+
+
+# The decorator: its forms and its options.
+
+TARGETS = ("cpu", "parallel", "cuda", None)
+# Numba's keywords that change nothing here: functions are always compiled whole.
+WITHOUT_EFFECT = ("nopython", "cache", "boundscheck")
+
+
+@overload
+def vectorize(function: Callable[..., Any], /) -> Ufunc: ...
+@overload
+def vectorize(
+    signatures: str | Iterable[Any] | None = None,
+    /,
+    *,
+    target: str | None = None,
+    identity: int | str | None = None,
+    fastmath: bool = False,
+    **options: bool,
+) -> Callable[[Callable[..., Any]], Ufunc]: ...
+def vectorize(
+    function: Any = None,
+    /,
+    *,
+    target: str | None = None,
+    identity: int | str | None = None,
+    fastmath: bool = False,
+    **options: bool,
+) -> Any:
+    """Make a ufunc of a scalar Python function; it runs where its inputs live.
+
+    Parameters
+    ----------
+    function : callable, or signatures
+        A Python function of one or more numbers that returns a number, or a tuple of
+        them for several outputs. Signatures in its place make a decorator: one, or a
+        list, as Numba writes them (``"float32(float32, float32)"``); the first that
+        takes the inputs by safe casts is used. Without any, each combination of input
+        dtypes is compiled at its first call, and results have the inputs' result type.
+    target : "cpu", "parallel", "cuda" or None
+        Where arrays in host memory are computed: by default on the CPU; ``"cuda"``
+        uploads them, computes and downloads. Arrays on a CUDA device are computed
+        there.
+    identity : 0, 1, "reorderable" or None
+        What a reduction of nothing is; values are then folded in pairs. None:
+        reductions take one axis at a time, one value after the other.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+    **options
+        Numba's ``nopython``, ``cache`` and ``boundscheck`` are accepted.
+
+    Returns
+    -------
+    Ufunc
+        The ufunc, or a decorator that makes one.
+
+    Raises
+    ------
+    TypeError
+        An option or a signature is wrong, or ``function`` takes no plain numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @vectorize
+    ... def clipped(x, top):
+    ...     return top if x > top else 2 * x
+    >>> clipped(np.asarray([1, 2, 3], dtype="float32"), 2.5)
+    array([2. , 4. , 2.5], dtype=float32)
+    """
+    check_options("vectorize", target, options, "target, identity, fastmath")
+    if identity is not None:
+        from xdev.compile.loops import IDENTITIES
+
+        if identity not in IDENTITIES:
+            listed = ", ".join(map(repr, IDENTITIES))
+            raise ValueError(
+                f"vectorize cannot have identity={identity!r}: use one of {listed}"
+            )
+
+    def decorate(plain: Any) -> Ufunc:
+        plain = getattr(plain, "py_func", plain)  # of a function that Numba compiled
+        if isinstance(plain, Ufunc) and isinstance(plain.definition, ScalarFunction):
+            plain = plain.definition.function
+        scalar = ScalarFunction(plain, explicit, fastmath=bool(fastmath))
+        return Ufunc(scalar, target, identity)
+
+    if function is None:
+        explicit = []
+        return decorate
+    containers = (list, tuple, set, frozenset)
+    if isinstance(function, (str, *containers)) or hasattr(function, "return_type"):
+        several = function if isinstance(function, containers) else [function]
+        explicit = [parse(signature) for signature in several]
+        return decorate
+    explicit = []
+    return decorate(function)
+
+
+def check_options(
+    name: str,
+    target: str | None,
+    options: dict[str, bool],
+    others: str,
+    accepted: tuple[str, ...] = WITHOUT_EFFECT,
+) -> None:
+    """Refuse a decorator's target and options that do not exist, with those that do."""
+    if target not in TARGETS:
+        listed = ", ".join(map(repr, TARGETS))
+        raise ValueError(f"{name} has no target {target!r}: use one of {listed}")
+    for option in options:
+        if option not in accepted:
+            valid = ", ".join((others, *accepted))
+            raise TypeError(f"{name} has no option {option!r}; valid are {valid}")
+    if not options.get("nopython", True):
+        raise TypeError(f"{name} compiles functions whole: leave nopython=False out")

@@ -196,7 +196,7 @@ class Specialisation:
     recipe : callable, optional
         ``recipe(kernel, capability, fastmath)`` compiles a kernel for CUDA: its cubin
         and name. By default ``function`` is compiled.
-    made : callable, optional
+    make : callable, optional
         Returns ``function``.
     unchanged : callable, optional
         Says whether ``function``, with all that it calls, still has the digest.
@@ -207,7 +207,7 @@ class Specialisation:
     outputs: Dtypes
     digest: str | None
     recipe: Callable[..., tuple[bytes, str]] | None = None
-    made: Callable[[], Callable[..., Any]] | None = None
+    make: Callable[[], Callable[..., Any]] | None = None
     unchanged: Callable[[], bool] = lambda: True
 
     @property
@@ -217,8 +217,8 @@ class Specialisation:
         It takes ``inputs``, but float32 where an input is float16. It is made when a
         compiler asks for it, which needs the source and loads Numba.
         """
-        assert self.made is not None  # noqa: S101 - it has no recipe
-        return self.made()
+        assert self.make is not None  # noqa: S101 - it has no recipe
+        return self.make()
 
     def cubin(
         self,
