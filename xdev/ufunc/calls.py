@@ -138,11 +138,12 @@ def on_fake(
     """
     from xdev.device.fake_arrays import run
 
-    given = tuple(outs or ())
-    arrays = (*args, *given, *keywords.values())
+    outputs_given = tuple(outs or ())
+    arrays = (*args, *outputs_given, *keywords.values())
     there = next(str(x.device) for x in arrays if is_fake(x))
     outputs = {
-        "out" if len(given) == 1 else f"out[{i}]": y for i, y in enumerate(given)
+        "out" if len(outputs_given) == 1 else f"out[{i}]": y
+        for i, y in enumerate(outputs_given)
     }
     inputs: dict[str, Any] = {}
     for x, label in zip(args, labels, strict=True):
@@ -216,10 +217,12 @@ def uploaded(
     there = None if outs is None else tuple(map(there_too, outs))
     result = loops([up(x) for x in args], there, **keywords)
     results = result if isinstance(result, tuple) else (result,)
-    given = outs or (None,) * len(results)
+    targets = outs or (None,) * len(results)
     back = tuple(
-        transfer.to_numpy(made)[()] if out is None else transfer.to_numpy(made, out=out)
-        for made, out in zip(results, given, strict=True)
+        transfer.to_numpy(array)[()]
+        if out is None
+        else transfer.to_numpy(array, out=out)
+        for array, out in zip(results, targets, strict=True)
     )
     return back if isinstance(result, tuple) else back[0]
 
@@ -271,8 +274,8 @@ def call(
         operands = *args, *(outs or ()), keywords.get("where", True)
         refuse(name, labels, operands, len(outs or ()))
         if not HOST.issuperset(map(type, operands)):
-            told = {} if outs is None else {"out": outs or None}
-            result = elsewhere(ufunc, "__call__", args, keywords | told)
+            out_keyword = {} if outs is None else {"out": outs or None}
+            result = elsewhere(ufunc, "__call__", args, keywords | out_keyword)
             if result is not NotImplemented:
                 return result
         if any(map(is_cuda, operands)):
@@ -288,8 +291,8 @@ def call(
             warn_unwritten(keywords)
         return result
 
-    known = CORE_KEYWORDS if ufunc.signature else KEYWORDS
-    return ufuncs.call(ufunc, args, keywords, compute, known)
+    valid = CORE_KEYWORDS if ufunc.signature else KEYWORDS
+    return ufuncs.call(ufunc, args, keywords, compute, valid)
 
 
 def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
@@ -415,13 +418,13 @@ def _shown(ufunc: Any) -> Any:
 
 def _in_order(operands: Iterable[Any]) -> list[Any]:
     """Return those that override, each type once, subclasses before their bases."""
-    found: list[Any] = []
+    overriding: list[Any] = []
     for x in operands:
-        if not overrides(x) or any(type(x) is type(y) for y in found):
+        if not overrides(x) or any(type(x) is type(y) for y in overriding):
             continue
-        bases = (k for k, y in enumerate(found) if issubclass(type(x), type(y)))
-        found.insert(next(bases, len(found)), x)
-    return found
+        bases = (k for k, y in enumerate(overriding) if issubclass(type(x), type(y)))
+        overriding.insert(next(bases, len(overriding)), x)
+    return overriding
 
 
 def overrides(x: Any) -> bool:
@@ -462,9 +465,9 @@ def fold(
     arrays = inputs[0], out, keywords.get("where")
     check_method(ufunc, name, *arrays)
     given = keywords if out is None else {**keywords, "out": out}
-    made = elsewhere(ufunc, name, inputs, given)
-    if made is not NotImplemented:
-        return made
+    result = elsewhere(ufunc, name, inputs, given)
+    if result is not NotImplemented:
+        return result
     keywords = OWN | keywords
     cuda = any(map(is_cuda, arrays))
     if not cuda and ufunc.target != "cuda":
@@ -484,18 +487,18 @@ def fold(
 def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
     """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
     check_method(ufunc, "outer", a, b, keywords.get("out"))
-    made = elsewhere(ufunc, "outer", (a, b), keywords)
-    if made is not NotImplemented:
-        return made
+    result = elsewhere(ufunc, "outer", (a, b), keywords)
+    if result is not NotImplemented:
+        return result
     if isinstance(a, np.matrix) or isinstance(b, np.matrix):
         message = f"{ufunc.__name__}.outer takes no numpy.matrix, which cannot have "
         raise TypeError(message + "more than two axes: pass numpy.asarray(x)")
     if is_cuda(a) or is_cuda(b):
         outs, cuda = keywords.get("out"), for_cuda(ufunc, keywords)
-        made = ufunc._cuda_methods.outer(a, b, outs, cuda)
+        result = ufunc._cuda_methods.outer(a, b, outs, cuda)
         if "out" not in keywords:
             warn_unwritten(keywords)
-        return made
+        return result
     if type(a) not in WEAK:
         a = np.asanyarray(a)
         a = a.reshape(a.shape + (1,) * np.ndim(b))
@@ -505,9 +508,9 @@ def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
 def at(ufunc: Ufunc, a: Any, indices: Any, *values: Any) -> Any:
     """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
     check_method(ufunc, "at", a, *values, nin=1 + len(values))
-    made = elsewhere(ufunc, "at", (a, indices, *values), {})
-    if made is not NotImplemented:
-        return made
+    result = elsewhere(ufunc, "at", (a, indices, *values), {})
+    if result is not NotImplemented:
+        return result
     if is_cuda(a):
         return ufunc._cuda_methods.at(a, indices, *(values or (None,)))
     return ufunc._cpu.at(a, indices, *values)

@@ -69,8 +69,8 @@ class CpuLoops:
 
     def threaded(self, specialisation: Specialisation) -> Threaded:
         """Return the NumPy ufunc whose one loop is this typing."""
-        made = self._made.get(specialisation)
-        if made is None:
+        threaded = self._made.get(specialisation)
+        if threaded is None:
             types = specialisation.inputs, specialisation.outputs
             fastmath, identity = self.scalar.fastmath, self.identity
             reorderable = identity is not None  # as NumPy has it
@@ -92,9 +92,9 @@ class CpuLoops:
             )
             name, doc = f"xdev:{self.scalar.name}", self.scalar.doc
             ufunc = code.register(loop, *types, name=name, doc=doc, identity=identity)
-            made = Threaded(ufunc, loop, (*types[0], *types[1]))
-            made = self._made.setdefault(specialisation, made)
-        return made
+            threaded = Threaded(ufunc, loop, (*types[0], *types[1]))
+            threaded = self._made.setdefault(specialisation, threaded)
+        return threaded
 
     def at(self, a: Any, indices: Any, *values: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
@@ -121,12 +121,12 @@ class CpuLoops:
         """Do what a folding method of :class:`numpy.ufunc` does."""
         array, scalar = inputs[0], self.scalar
         target = out.dtype if isinstance(out, ndarray) else None
-        made = scalar.folding(dtype_of(array), target, dtype)
-        dtype = made.outputs[0]
+        typing = scalar.folding(dtype_of(array), target, dtype)
+        dtype = typing.outputs[0]
         if name == "accumulate" and out is None and type(array) is ndarray:
             outs = layout.pooled((array,), (dtype,), least=0)
             out = outs and outs[0]
-        call = getattr(self.threaded(made).ufunc, name)
+        call = getattr(self.threaded(typing).ufunc, name)
         try:
             return call(*inputs, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
@@ -137,9 +137,9 @@ class CpuLoops:
             raise
         except OverflowError as error:
             initial = (keywords.get("initial"),), (dtype,)
-            found = misfit(*initial, f"{scalar.name}.reduce", ("initial",))
-            if found is not None:
-                raise found from error
+            refusal = misfit(*initial, f"{scalar.name}.reduce", ("initial",))
+            if refusal is not None:
+                raise refusal from error
             raise
 
     def __call__(
@@ -206,9 +206,9 @@ class CpuLoops:
         """Raise NumPy's error for a call with the way out, if it has one."""
         nin, name, labels = len(inputs), self.scalar.name, self.scalar.labels
         if not isinstance(error, ValueError):
-            found = misfit(operands[:nin], inputs, name, labels)
-            if found is not None:
-                raise found from error
+            refusal = misfit(operands[:nin], inputs, name, labels)
+            if refusal is not None:
+                raise refusal from error
         complaints.explain(error, operands[nin:])
 
 

@@ -375,8 +375,8 @@ class Chunked:
         if out is None:
             spread = layout.bound(operands) >= cost.threshold > 0
             least = 0 if spread else LARGE
-            made = layout.pooled(operands, (self._dtype,), least=least)
-            out = made and made[0]
+            pooled = layout.pooled(operands, (self._dtype,), least=least)
+            out = pooled and pooled[0]
         if out is not None and cost.is_worth_threads(out.size):
             views = self._views(operands, out)
         errors = Errors()

@@ -95,9 +95,9 @@ def run(
             return None
         report = _optional.cupy().zeros(LENGTH, "q") if plan.checked else None
         address = 0 if report is None else report.data.ptr
-        found = launch_of(plan.machine, plan.kinds, extents, operands, address)
+        work = launch_of(plan.machine, plan.kinds, extents, operands, address)
         with cuda_streams.ordered(arrays):
-            found(values)
+            work(values)
         if report is not None:
             function.refuse_reported(report.tolist(), indices)
             return None
@@ -106,9 +106,9 @@ def run(
             return None
         encoders = tuple(
             Number.encoder(dtype) if value.kind == BYTES else None
-            for value, dtype in zip(found.values, dtypes, strict=True)
+            for value, dtype in zip(work.values, dtypes, strict=True)
         )
-        return native.calls.LaunchPlan(found, encoders=encoders)
+        return native.calls.LaunchPlan(work, encoders=encoders)
 
 
 def loaded(grid: Grid, *, fits: tuple[bool, bool]) -> Any:
@@ -203,14 +203,14 @@ class Axes:
             if axes is not None or set(counts) - {0, 1}:
                 message = f"{name}: axis needs one core dimension, and no axes beside"
                 raise TypeError(message)
-            given = [(axis,) * count for count in counts]
+            core_axes = [(axis,) * count for count in counts]
         elif axes is None:
-            given = [tuple(range(-count, 0)) for count in counts]
+            core_axes = [tuple(range(-count, 0)) for count in counts]
         else:
-            given = _listed(axes, counts, nin, name)
+            core_axes = _listed(axes, counts, nin, name)
         if keepdims:
-            given[nin:] = given[:1] * (len(counts) - nin)
-        return cls(tuple(tuple(map(index, one)) for one in given), bool(keepdims))
+            core_axes[nin:] = core_axes[:1] * (len(counts) - nin)
+        return cls(tuple(tuple(map(index, one)) for one in core_axes), bool(keepdims))
 
     def order(self, k: int, ndim: int, name: str) -> Shape:
         """Return the axes of an operand, those of its core dimensions last.
@@ -232,13 +232,13 @@ def _listed(axes: Any, counts: Sequence[int], nin: int, name: str) -> list[Any]:
     """Return one tuple an operand."""
     if not isinstance(axes, list):
         raise TypeError(f"{name}: axes is a list with a tuple of axes for each operand")
-    given = [axis if isinstance(axis, tuple) else (axis,) for axis in axes]
-    if len(given) == nin and not any(counts[nin:]):
-        given += [()] * (len(counts) - nin)
-    if [len(one) for one in given] != list(counts):
+    core_axes = [axis if isinstance(axis, tuple) else (axis,) for axis in axes]
+    if len(core_axes) == nin and not any(counts[nin:]):
+        core_axes += [()] * (len(counts) - nin)
+    if [len(one) for one in core_axes] != list(counts):
         message = f"{name}: axes has {axes}, but core dimensions are {tuple(counts)}"
         raise TypeError(message)
-    return given
+    return core_axes
 
 
 # A function of core arrays on CUDA arrays: one thread for each loop index.
@@ -303,36 +303,36 @@ class CudaCores:
         axes = Axes.read(layout, name, **keywords)
         named = zip(args, function.labels, strict=True)
         inputs = [read(x, name, label) for x, label in named]
-        given = outs or (None,) * len(layout.outputs)
-        outputs = [None if x is None else cuda.written(x, name) for x in given]
+        results = outs or (None,) * len(layout.outputs)
+        outputs = [None if x is None else cuda.written(x, name) for x in results]
         arrays = [x for x in (*inputs, *outputs) if isinstance(x, Array)]
         with cuda.on_device(arrays, name):
             values = [x.value if isinstance(x, Number) else x for x in inputs]
             asked = function.resolve(values)
             dtypes = [None if x is None else x.dtype for x in outputs]
-            made = function.specialise(asked, dtypes, dtype, casting)
-            self._check_casts(inputs, outputs, made, casting)
+            typing = function.specialise(asked, dtypes, dtype, casting)
+            self._check_casts(inputs, outputs, typing, casting)
             with cuda_streams.ordered(arrays):
-                return self._run(made, axes, inputs, outputs, given)
+                return self._run(typing, axes, inputs, outputs, results)
 
     def _check_casts(
         self,
         inputs: Sequence[Array | Number],
         outputs: Sequence[Array | None],
-        made: CoreSpecialisation,
+        typing: CoreSpecialisation,
         casting: str,
     ) -> None:
         """Refuse inputs that may not be cast, and outputs that would have to be."""
         name = self._function.name
         can_cast: Any = np.can_cast  # checks the word itself
-        for k, (x, to) in enumerate(zip(inputs, made.inputs, strict=True)):
+        for k, (x, to) in enumerate(zip(inputs, typing.inputs, strict=True)):
             weak = isinstance(x, Number) and x.weak
             if not weak and not can_cast(x.dtype, to, casting):
                 raise TypeError(
                     f"{name}: input {k} cannot be cast from {x.dtype} to {to} with "
                     f"casting={casting!r}: cast it first, or pass another casting"
                 )
-        for y, dtype in zip(outputs, made.outputs, strict=True):
+        for y, dtype in zip(outputs, typing.outputs, strict=True):
             if y is not None and y.dtype != dtype:
                 raise TypeError(
                     f"{name}: out is of {y.dtype}, but the function writes {dtype}: "
@@ -341,11 +341,11 @@ class CudaCores:
 
     def _run(
         self,
-        made: CoreSpecialisation,
+        typing: CoreSpecialisation,
         axes: Axes,
         inputs: Sequence[Array | Number],
         outputs: Sequence[Array | None],
-        given: Sequence[Any],
+        owners: Sequence[Any],
     ) -> Any:
         """Launch, after the results that nobody gave are made; return them all."""
         layout, name, nin = self._function.layout, self._function.name, len(inputs)
@@ -354,7 +354,7 @@ class CudaCores:
             _turned(_apart_on_cuda(x, to, there), axes.order(k, len(x.shape), name))
             if isinstance(x, Array)
             else x
-            for k, (x, to) in enumerate(zip(inputs, made.inputs, strict=True))
+            for k, (x, to) in enumerate(zip(inputs, typing.inputs, strict=True))
         ]
         written = [
             y if y is None else self._turned_output(axes, nin + k, y).shape
@@ -365,16 +365,16 @@ class CudaCores:
         results = [
             self._made(axes, nin + k, shape, dtype) if y is None else y
             for k, (y, shape, dtype) in enumerate(
-                zip(outputs, shapes, made.outputs, strict=True)
+                zip(outputs, shapes, typing.outputs, strict=True)
             )
         ]
         writes = [self._turned_output(axes, nin + k, y) for k, y in enumerate(results)]
         if prod(loop):
-            self._launch(made, loop, reads, writes)
+            self._launch(typing, loop, reads, writes)
         first = next((x.owner for x in inputs if isinstance(x, Array)), None)
         whole = tuple(
             foreign.from_native(y.owner, first) if x is None else x
-            for x, y in zip(given, results, strict=True)
+            for x, y in zip(owners, results, strict=True)
         )
         return whole if len(whole) > 1 else whole[0]
 
@@ -401,7 +401,7 @@ class CudaCores:
 
     def _launch(
         self,
-        made: CoreSpecialisation,
+        typing: CoreSpecialisation,
         loop: Shape,
         reads: Sequence[Array | Number],
         writes: Sequence[Array],
@@ -420,11 +420,11 @@ class CudaCores:
         count = len(writes)
         extents, steps = cuda_layout.collapse(loop, outer[-count:] + outer[:-count])
         following = iter(steps[count:] + steps[:count])
-        dtypes = [core.dtype for core in made.arguments]
+        dtypes = [core.dtype for core in typing.arguments]
         owners = [x.owner for x in operands]
         numbers = strong(owners, dtypes, function.name, function.names)
         for k, (x, at, core) in enumerate(
-            zip(operands, splits, made.arguments, strict=True)
+            zip(operands, splits, typing.arguments, strict=True)
         ):
             if isinstance(x, Number):
                 operands[k] = Number(core.dtype.type(numbers[k]))
@@ -436,15 +436,15 @@ class CudaCores:
         points = Extents.read(prod(loop), function.name)
         kinds = tuple(
             Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
-            for x, core in zip(operands, made.arguments, strict=True)
+            for x, core in zip(operands, typing.arguments, strict=True)
         )
         fits = sizes(points, [x for x in operands if isinstance(x, Array)])
         current = _optional.cupy().cuda.runtime.getDevice()
-        key = made, kinds, fits, launch.capability(current)
+        key = typing, kinds, fits, launch.capability(current)
         with self._lock:
             if key not in self._kernels:
                 fastmath = function.fastmath
-                grid = Grid(made.function, 1, kinds, fastmath, cores=made.arguments)
+                grid = Grid(typing.function, 1, kinds, fastmath, cores=typing.arguments)
                 self._kernels[key] = loaded(grid, fits=fits)
         run = launch_of(self._kernels[key], kinds, points, operands)
         run(handed(operands, dtypes, function.name, function.names))
@@ -461,5 +461,5 @@ def _apart_on_cuda(x: Array, dtype: np.dtype[Any], writes: Sequence[Array]) -> A
     spoilt = any(x.reach.meets(y.reach, y.address - x.address) for y in writes)
     if x.dtype == dtype and not spoilt:
         return x
-    made = x.cupy().astype(dtype)
-    return Array(made, made.data.ptr, made.shape, made.strides, dtype)
+    copied = x.cupy().astype(dtype)
+    return Array(copied, copied.data.ptr, copied.shape, copied.strides, dtype)

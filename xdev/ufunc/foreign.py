@@ -83,12 +83,12 @@ class Adapter:
             flag says what is read-only.
         """
 
-    def from_native(self, made: Any, like: Any) -> Any:  # noqa: ARG002
+    def from_native(self, array: Any, like: Any) -> Any:  # noqa: ARG002
         """Return a NumPy or CuPy result, which is nobody else's, as its own array.
 
         On CUDA the work that writes the result is queued on the current stream.
         """
-        return made
+        return array
 
 
 @final
@@ -153,28 +153,28 @@ class TorchAdapter(Adapter):
         if not x.is_inference():  # autograd may have kept the old values
             _optional.torch().autograd.graph.increment_version(x)
 
-    def from_native(self, made: Any, like: Any) -> Any:
+    def from_native(self, array: Any, like: Any) -> Any:
         """Return a tensor of a result's memory."""
         torch = _optional.torch()
         # The one dtype here that is an extension's; no protocol between them has it.
-        half = made.dtype.kind == "V"
-        if isinstance(made, np.ndarray | np.generic):
-            made = np.asarray(made)
-            tensor = torch.from_numpy(made.view(np.int16) if half else made)
+        half = array.dtype.kind == "V"
+        if isinstance(array, np.ndarray | np.generic):
+            array = np.asarray(array)
+            tensor = torch.from_numpy(array.view(np.int16) if half else array)
         else:
-            self._keep(made, like)
+            self._keep(array, like)
             # -1: without order between streams. Who called sees to that.
-            capsule = (made.view(np.int16) if half else made).__dlpack__(stream=-1)
+            capsule = (array.view(np.int16) if half else array).__dlpack__(stream=-1)
             tensor = torch.from_dlpack(capsule)
         return tensor.view(torch.bfloat16) if half else tensor
 
-    def _keep(self, made: Any, like: Any) -> None:
+    def _keep(self, array: Any, like: Any) -> None:
         """Keep a result's memory, once dropped, until PyTorch's stream is done."""
         stream = self.stream(like) if like.is_cuda else None
         here = _optional.cupy().cuda.get_current_stream().ptr
         if stream not in (None, here or LEGACY) and here not in live_streams.captured:
             with suppress(ValueError):  # the memory is not a pool's
-                record_stream(made, stream)
+                record_stream(array, stream)
 
     def _refuse_gradient(self, x: Any, name: str) -> None:
         if x.requires_grad and _optional.torch().is_grad_enabled():
@@ -263,19 +263,19 @@ class JaxAdapter(Adapter):
             "out= away and take the result, which is a jax.Array too"
         )
 
-    def from_native(self, made: Any, like: Any) -> Any:
+    def from_native(self, array: Any, like: Any) -> Any:
         """Return a result as an array on the device of ``like``, once it is computed.
 
         It is in C's order, the only one that all of JAX's parts agree on.
         """
         jax = _optional.jax()
         (device,) = like.devices()
-        if isinstance(made, np.ndarray | np.generic):
-            return jax.device_put(np.asarray(made), device, may_alias=True)
+        if isinstance(array, np.ndarray | np.generic):
+            return jax.device_put(np.asarray(array), device, may_alias=True)
         cupy = _optional.cupy()
-        made = cupy.ascontiguousarray(made).reshape(made.shape)
+        array = cupy.ascontiguousarray(array).reshape(array.shape)
         cupy.cuda.get_current_stream().synchronize()
-        return jax.device_put(jax.dlpack.from_dlpack(made), device, may_alias=True)
+        return jax.device_put(jax.dlpack.from_dlpack(array), device, may_alias=True)
 
     def _traced(self, x: Any) -> bool:
         return isinstance(x, _optional.jax().core.Tracer)
@@ -328,12 +328,12 @@ def begin_write(x: Any, name: str) -> None:
         adapter.begin_write(x, name)
 
 
-def from_native(made: Any, like: Any) -> Any:
+def from_native(array: Any, like: Any) -> Any:
     """Return a NumPy or CuPy result as an array of another's library, without a copy.
 
     Parameters
     ----------
-    made : array
+    array : array
         The result; nobody else has it.
     like : array
         One on the same device.
@@ -345,12 +345,12 @@ def from_native(made: Any, like: Any) -> Any:
     """
     adapter = of(type(like))
     if adapter is not None:
-        return adapter.from_native(made, like)
+        return adapter.from_native(array, like)
     if type(like).__module__.startswith("numba."):
-        interface = made.__cuda_array_interface__
+        interface = array.__cuda_array_interface__
         cuda = _optional.numba_cuda()
-        return cuda.from_cuda_array_interface(interface, owner=made, sync=False)
-    return made
+        return cuda.from_cuda_array_interface(interface, owner=array, sync=False)
+    return array
 
 
 def on_host(
@@ -383,13 +383,13 @@ def on_host(
     TypeError
         A library forbids that its array is read, or written.
     """
-    given: dict[int, tuple[Any, Any]] = {}  # by identity: as NumPy's, as they came
+    views: dict[int, tuple[Any, Any]] = {}  # by identity: as NumPy's, as they came
 
     def read(x: Any) -> Any:
         if isinstance(x, tuple):
             return tuple(map(read, x))
         view = to_native(x, name)
-        given[id(view)] = view, x
+        views[id(view)] = view, x
         return view
 
     inputs = [read(x) for x in args]
@@ -401,8 +401,8 @@ def on_host(
     def back(result: Any) -> Any:
         if isinstance(result, tuple):
             return tuple(map(back, result))
-        if id(result) in given:
-            return given[id(result)][1]
+        if id(result) in views:
+            return views[id(result)][1]
         return None if result is None else from_native(result, first)
 
     return back(call(*inputs, **keywords))
@@ -466,8 +466,8 @@ def _numbas_layout(x: Any) -> tuple[Any, ...] | None:
 
 def numbas_address(x: Any) -> int:
     """Return where an array begins; 0 for some that are empty."""
-    found: int | None = x.device_ctypes_pointer.value
-    return found or 0
+    address: int | None = x.device_ctypes_pointer.value
+    return address or 0
 
 
 def numbas_stream(x: Any) -> int | None:

@@ -107,8 +107,8 @@ def guvectorize(
         raise TypeError(message)
     core = Layout.parse(signature)
     several = isinstance(signatures, list | set | frozenset)
-    given = signatures if several or signatures is None else [signatures]
-    explicit = [parse_cores(each, core) for each in given or ()]
+    types = signatures if several or signatures is None else [signatures]
+    explicit = [parse_cores(each, core) for each in types or ()]
 
     def decorate(function: Any) -> Ufunc:
         own = getattr(function, "definition", None)
@@ -240,18 +240,18 @@ class CoreFunction:
             raise TypeError(self.many(len(args), self.nout))
         return args
 
-    def many(self, given: int, nout: int) -> str:
+    def many(self, count: int, nout: int) -> str:
         """Return the text for a call with a wrong number of arguments."""
         takes = f"{self.nin} inputs and then up to {nout} outputs"
-        return f"{self.name}() takes {takes}, not {given} arguments"
+        return f"{self.name}() takes {takes}, not {count} arguments"
 
     @property
     def types(self) -> list[str]:
         """The explicit signatures, or the typings made so far."""
         rows = [tuple(dtype for dtype, _ in types) for types in self.signatures]
         if not rows:
-            made = dict.fromkeys(self._specialisations.values())
-            rows = [(*each.inputs, *each.outputs) for each in made]
+            typings = dict.fromkeys(self._specialisations.values())
+            rows = [(*each.inputs, *each.outputs) for each in typings]
         return [types_of(row[: self.nin], row[self.nin :]) for row in rows]
 
     @functools.cached_property
@@ -300,11 +300,11 @@ class CoreFunction:
             own = self._counts.working(native)
             working = own if dtype is None else np.dtype(dtype)
             self._check_outputs(working, outputs, casting)
-            given = (working if d is None else d.newbyteorder("=") for d in outputs)
+            results = (working if d is None else d.newbyteorder("=") for d in outputs)
             types = tuple(
                 (own_dtype, None if k < len(native) and not own else max(len(own), 1))
                 for k, (own_dtype, own) in enumerate(
-                    zip((*native, *given), self.layout.operands, strict=True)
+                    zip((*native, *results), self.layout.operands, strict=True)
                 )
             )
         dtypes = tuple(dtype for dtype, _ in types)
@@ -426,27 +426,27 @@ class CpuCores:
         self._function, self._parallel = function, parallel
         self._ufuncs: dict[CoreSpecialisation, np.ufunc] = {}
 
-    def ufunc(self, made: CoreSpecialisation) -> np.ufunc:
+    def ufunc(self, typing: CoreSpecialisation) -> np.ufunc:
         """Return the NumPy ufunc whose one loop is this typing."""
-        ufunc = self._ufuncs.get(made)
+        ufunc = self._ufuncs.get(typing)
         if ufunc is None:
             function = self._function
             loop = cpu.inner_loop(
-                made.function,
-                made.arguments,
+                typing.function,
+                typing.arguments,
                 function.layout.places,
                 fastmath=function.fastmath,
             )
             ufunc = loops.register(
                 loop,
-                made.inputs,
-                made.outputs,
+                typing.inputs,
+                typing.outputs,
                 name=f"xdev:{function.name}",
                 doc=function.function.__doc__ or "",
                 identity=None,
                 signature=function.layout.text,
             )
-            ufunc = self._ufuncs.setdefault(made, ufunc)
+            ufunc = self._ufuncs.setdefault(typing, ufunc)
         return ufunc
 
     def __call__(
@@ -480,48 +480,48 @@ class CpuCores:
         function = self._function
         dtype = None if signature is None else signature[1][0]
         inputs = function.resolve(args)
-        given = outs or (None,) * len(function.layout.outputs)
-        dtypes = [getattr(out, "dtype", None) for out in given]
+        outputs = outs or (None,) * len(function.layout.outputs)
+        dtypes = [getattr(out, "dtype", None) for out in outputs]
         casting = keywords.get("casting", "same_kind")
-        made = function.specialise(inputs, dtypes, dtype, casting)
-        ufunc = self.ufunc(made)
+        typing = function.specialise(inputs, dtypes, dtype, casting)
+        ufunc = self.ufunc(typing)
         if dtype is not None and function.signatures:  # else NumPy casts safely alone
-            keywords["signature"] = (*made.inputs, *made.outputs)
+            keywords["signature"] = (*typing.inputs, *typing.outputs)
         numbers = strong(args, inputs, function.name, function.labels)
-        operands = [_apart(np.asanyarray(x), given) for x in numbers]
+        operands = [_apart(np.asanyarray(x), outputs) for x in numbers]
         loop: Shape = ()
         if not {"axes", "axis", "keepdims"} & keywords.keys():
-            loop, given = self._pooled(operands, given, made)
+            loop, outputs = self._pooled(operands, outputs, typing)
         try:
-            there = all(out is not None for out in given)
+            there = all(out is not None for out in outputs)
             if self._parallel and there and loop and not keywords:
-                return self._shared(ufunc, operands, given, loop)
-            return ufunc(*operands, out=given, **keywords)
+                return self._shared(ufunc, operands, outputs, loop)
+            return ufunc(*operands, out=outputs, **keywords)
         except (TypeError, ValueError) as error:
             explain(error, outs)
             raise
 
     def _pooled(
-        self, operands: list[Any], given: tuple[Any, ...], made: CoreSpecialisation
+        self, operands: list[Any], outputs: tuple[Any, ...], typing: CoreSpecialisation
     ) -> tuple[Shape, tuple[Any, ...]]:
         """Return the loop's shape and the outputs, large new ones from xdev's pool."""
         layout, name = self._function.layout, self._function.name
-        shapes = [None if out is None else np.shape(out) for out in given]
+        shapes = [None if out is None else np.shape(out) for out in outputs]
         loop, results = layout.shapes([x.shape for x in operands], shapes, name)
         if any(type(x) is not np.ndarray for x in operands):
-            return loop, given  # a subclass decides on its results
+            return loop, outputs  # a subclass decides on its results
         return loop, tuple(
             memory.host_array(shape, dtype)
             if out is None and prod(shape) * dtype.itemsize >= POOLED
             else out
-            for out, shape, dtype in zip(given, results, made.outputs, strict=True)
+            for out, shape, dtype in zip(outputs, results, typing.outputs, strict=True)
         )
 
     def _shared(
         self,
         ufunc: np.ufunc,
         operands: list[Any],
-        given: tuple[Any, ...],
+        outputs: tuple[Any, ...],
         loop: Shape,
     ) -> Any:
         """Compute in threads, by slices of the first loop dimension."""
@@ -532,7 +532,7 @@ class CpuCores:
         ]
         writes = [
             out[(None,) * (len(loop) + len(own) - out.ndim)]
-            for out, own in zip(given, layout.outputs, strict=True)
+            for out, own in zip(outputs, layout.outputs, strict=True)
         ]
 
         def piece(start: int, stop: int) -> None:
@@ -540,7 +540,7 @@ class CpuCores:
             ufunc(*(x[start:stop] for x in whole), out=part)
 
         threads.run(piece, loop[0])
-        return given if len(given) > 1 else given[0]
+        return outputs if len(outputs) > 1 else outputs[0]
 
 
 def _apart(x: Any, outs: tuple[Any, ...]) -> Any:

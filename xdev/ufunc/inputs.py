@@ -96,25 +96,25 @@ def resolve(args: Sequence[Any], name: str) -> Dtypes:
     (dtype('float32'), dtype('float32'))
     """
     strong = [None if type(x) in WEAK else dtype_of(x) for x in args]
-    known = [d for d in strong if d is not None]
-    for dtype in known:
+    dtypes = [d for d in strong if d is not None]
+    for dtype in dtypes:
         check(dtype, name)
     return tuple(
-        _weak(known, x) if d is None else d for d, x in zip(strong, args, strict=True)
+        _weak(dtypes, x) if d is None else d for d, x in zip(strong, args, strict=True)
     )
 
 
-def _weak(known: Sequence[np.dtype[Any]], x: complex) -> np.dtype[Any]:
+def _weak(dtypes: Sequence[np.dtype[Any]], x: complex) -> np.dtype[Any]:
     """Return what a Python number is beside dtypes; bfloat16 takes it as float16 does.
 
     ml_dtypes makes float64 of bfloat16 and a float. An int is one, however large: NumPy
     would take one alone that int64 does not hold for uint64, or for an object.
     """
-    if known and type(x) is not complex:
-        others = np.result_type(*known)
+    if dtypes and type(x) is not complex:
+        others = np.result_type(*dtypes)
         if is_bfloat16(others):
             return others
-    return np.result_type(*known, 0 if type(x) is int else x)
+    return np.result_type(*dtypes, 0 if type(x) is int else x)
 
 
 def fits(x: Any, dtype: np.dtype[Any]) -> bool:
@@ -156,8 +156,8 @@ def too_large(
     args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
 ) -> OverflowError:
     """Return :func:`misfit`'s error for a number, whichever it is."""
-    found = misfit(args, dtypes, name, labels)
-    return found or OverflowError(f"{name}: a number does not fit into its dtype")
+    error = misfit(args, dtypes, name, labels)
+    return error or OverflowError(f"{name}: a number does not fit into its dtype")
 
 
 def misfit(
@@ -201,17 +201,17 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     if dtype is None and (interface := getattr(x, "__cuda_array_interface__", None)):
         dtype = interface["typestr"]
     try:
-        found = np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
+        result = np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
     except (TypeError, ValueError):
         if dtype is None and _is_list(x):
             raise  # NumPy says what is wrong in it
-        found = None
-    if found is None or (dtype is None and found.hasobject and not _is_list(x)):
+        result = None
+    if result is None or (dtype is None and result.hasobject and not _is_list(x)):
         raise TypeError(
             f"{type(x).__name__} object has no dtype that NumPy knows: pass an array "
             "(xdev.asarray) or a number"
         )
-    return found
+    return result
 
 
 def is_dask(x: Any) -> bool:
@@ -380,8 +380,8 @@ def positional(function: Any) -> list[inspect.Parameter] | None:
     """Return a Python function's parameters, None where one is not positional."""
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     python = inspect.isfunction(function)
-    found = [*inspect.signature(function).parameters.values()] if python else []
-    return found if python and all(p.kind in plain for p in found) else None
+    parameters = [*inspect.signature(function).parameters.values()] if python else []
+    return parameters if python and all(p.kind in plain for p in parameters) else None
 
 
 def refuse_deferred(function: Callable[..., Any]) -> None:

@@ -93,7 +93,7 @@ def types(
     if not arrays:
         raise TypeError(f"{name} got no array: what it computes has nowhere to go")
     working = result_type(x.dtype for x in arrays)
-    found = []
+    kinds = []
     for x, label in zip(operands, names, strict=True):
         dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
         if dtype.char not in SUPPORTED or not dtype.isnative:
@@ -104,12 +104,12 @@ def types(
                 "byte order"
             )
         if isinstance(x, Number):
-            found.append(Argument(dtype))
+            kinds.append(Argument(dtype))
             continue
         if not _aligned(x):
             raise ValueError(f"{name}: {label} is not aligned: copy it first")
-        found.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
-    return tuple(found), working
+        kinds.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
+    return tuple(kinds), working
 
 
 def key(x: Array | Number) -> Any:
@@ -156,8 +156,8 @@ def begin_writes(
         written = names
     for x, operand, label in zip(args, operands, names, strict=True):
         adapter = foreign.of(type(x))
-        known = isinstance(operand, Array) and operand.writable
-        if adapter and known and label in written:
+        writable = isinstance(operand, Array) and operand.writable
+        if adapter and writable and label in written:
             adapter.begin_write(x, name, label)
 
 
@@ -361,8 +361,8 @@ class Layout:
         >>> Layout.parse("(m,n),(n)->(m)").inputs
         (('m', 'n'), ('n',))
         """
-        found = WHOLE.fullmatch(text) if isinstance(text, str) else None
-        if found is None:
+        match = WHOLE.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
             raise TypeError(
                 f"{text!r} is not a layout of core dimensions: write one pair of "
                 "brackets an operand, '(m,n),(n)->(m)'"
@@ -372,9 +372,9 @@ class Layout:
                 tuple(name.strip() for name in operand.split(",") if name.strip())
                 for operand in re.findall(r"\(([^()]*)\)", part)
             )
-            for part in found.groups()
+            for part in match.groups()
         )
-        return cls(found[0].strip(), inputs, outputs)
+        return cls(match[0].strip(), inputs, outputs)
 
     @property
     def operands(self) -> tuple[tuple[str, ...], ...]:
@@ -478,14 +478,14 @@ def parse_cores(signature: object, layout: Layout) -> Types:
     >>> parse_cores("void(float32[:], int64, float32[:])", Layout.parse("(n),()->(n)"))
     ((dtype('float32'), 1), (dtype('int64'), None), (dtype('float32'), 1))
     """
-    found = _operands(signature)
+    types = _operands(signature)
     operands = layout.operands
-    if len(found) != len(operands):
+    if len(types) != len(operands):
         raise TypeError(
-            f"{signature} has {len(found)} types, but {layout.text} has "
+            f"{signature} has {len(types)} types, but {layout.text} has "
             f"{len(operands)} operands"
         )
-    for k, ((_, ndim), own) in enumerate(zip(found, operands, strict=True)):
+    for k, ((_, ndim), own) in enumerate(zip(types, operands, strict=True)):
         output = k >= len(layout.inputs)
         fits = ndim == len(own) or (not own and (ndim == 1 or not output))
         if ndim is None and (own or output):
@@ -496,7 +496,7 @@ def parse_cores(signature: object, layout: Layout) -> Types:
                 f"in {layout.text}, so that its type is an array of "
                 f"{max(len(own), 1)} axes"
             )
-    return found
+    return types
 
 
 def _operands(signature: object) -> Types:
@@ -514,10 +514,10 @@ def _operands(signature: object) -> Types:
         )
     types = []
     for text in re.split(r",(?![^\[]*\])", whole[1] or whole[2]):
-        found = CORE.fullmatch(text)
-        if found is None:
+        match = CORE.fullmatch(text)
+        if match is None:
             raise TypeError(f"{signature}: {text.strip()!r} is not a type")
-        name, axes = found.groups()
+        name, axes = match.groups()
         ndim = None if axes is None else axes.count(",") + 1
         types.append((dtype_of_name(name, signature), ndim))
     return tuple(types)

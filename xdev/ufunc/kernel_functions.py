@@ -164,8 +164,8 @@ class KernelFunction:
         key = indices, arguments, working
         if key not in self._writes:
             able = tuple(each._replace(writable=True) for each in arguments)
-            found = writes(self.typed(indices, able, working))
-            names = (self.names[indices + k] for k in found)
+            places = writes(self.typed(indices, able, working))
+            names = (self.names[indices + k] for k in places)
             self._writes[key] = self._flat.union(names)
         return self._writes[key]
 
@@ -173,14 +173,14 @@ class KernelFunction:
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
         source = sources.find(self.function.__code__)
-        found = []
+        names = []
         for node in ast.walk(source.node) if source else ():
             match node:
                 case ast.Subscript(
                     ast.Attribute(ast.Name(name), "flat"), ctx=ast.Store()
                 ):
-                    found.append(name)
-        return frozenset(found)
+                    names.append(name)
+        return frozenset(names)
 
     @contextmanager
     def refusing_writes(
@@ -249,7 +249,7 @@ class KernelFunction:
             f"axis {axis}, and the index there is {index}, at point ({point})"
         )
 
-    def split(self, indices: int, given: int) -> tuple[str, ...]:
+    def split(self, indices: int, count: int) -> tuple[str, ...]:
         """Return the names of the arguments beside so many indices.
 
         Raises
@@ -258,24 +258,24 @@ class KernelFunction:
             There are more or fewer arguments.
         """
         names = self.names[indices:]
-        if given != len(names) or len(self.names) <= indices:
+        if count != len(names) or len(self.names) <= indices:
             index = "index" if indices == 1 else "indices"
             taken = "argument" if len(names) == 1 else "arguments"
             message = (
                 f"{self.name}({', '.join(self.names)}) of {indices} {index} takes "
-                f"{len(names)} {taken} ({', '.join(names)}), not {given}: "
+                f"{len(names)} {taken} ({', '.join(names)}), not {count}: "
             )
-            if missing := names[given:]:
+            if missing := names[count:]:
                 verb = "is" if len(missing) == 1 else "are"
                 message += f"{', '.join(missing)} {verb} missing; "
             message += (
                 "each extent in the brackets gives an index, by which its parameters "
                 "begin"
             )
-            extents = EXTENTS.get(len(self.names) - given)
+            extents = EXTENTS.get(len(self.names) - count)
             if extents:
                 message += (
-                    f", so for {given} give it the extents {self.name}[{extents}]"
+                    f", so for {count} give it the extents {self.name}[{extents}]"
                 )
             raise TypeError(message)
         return names

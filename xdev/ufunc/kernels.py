@@ -217,9 +217,9 @@ class Bound:
 
 
 def _rebuild(function: Callable[..., Any], excerpt: Any, fastmath: bool) -> Kernel:
-    found = sources.owner(function, excerpt)
-    if isinstance(found, Kernel):
-        return found
+    owner = sources.owner(function, excerpt)
+    if isinstance(owner, Kernel):
+        return owner
     return Kernel(KernelFunction(function, fastmath=fastmath))
 
 

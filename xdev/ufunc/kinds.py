@@ -58,8 +58,8 @@ def is_dtype(kind: Kind, kinds: str = "biufc") -> bool:
 
 def weak(kind: Kind) -> type | None:
     """Return the class of a Python number, None of all else."""
-    found = kind if isinstance(kind, type) else type(kind)
-    return found if found in WEAK else None
+    number = kind if isinstance(kind, type) else type(kind)
+    return number if number in WEAK else None
 
 
 def fits(value: int, dtype: np.dtype[Any]) -> bool:
@@ -146,10 +146,10 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
         grown = [int if is_dtype(kind) else weak(kind) for kind in kinds]
         if ufunc is np.true_divide:
             grown.append(float)
-        found = max(grown, key=WEAK.index)
+        largest = max(grown, key=WEAK.index)
         beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
-        operator_of_ints = found is int and ufunc is not np.maximum
-        return np.dtype(np.int64) if beside and operator_of_ints else found
+        operator_of_ints = largest is int and ufunc is not np.maximum
+        return np.dtype(np.int64) if beside and operator_of_ints else largest
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))[-1]
 
 
@@ -222,15 +222,15 @@ CASTS = {
 }
 
 
-def kind_of(found: object) -> Kind:
+def kind_of(value: object) -> Kind:
     """Return the kind of an outside value."""
-    if type(found) in WEAK:
-        return found
-    if isinstance(found, bool):
+    if type(value) in WEAK:
+        return value
+    if isinstance(value, bool):
         return BOOL
-    if isinstance(found, np.generic):
-        return _dtype(found.dtype)
-    return tuple(map(kind_of, found)) if type(found) is tuple else None
+    if isinstance(value, np.generic):
+        return _dtype(value.dtype)
+    return tuple(map(kind_of, value)) if type(value) is tuple else None
 
 
 def of_call(name: str, function: Any, kinds: Kinds) -> Kind:
@@ -267,9 +267,9 @@ def of_ufunc(function: np.ufunc, kinds: Kinds) -> tuple[Any, Kind]:
 
     None where compilers have others: where NumPy has float16.
     """
-    known = all(is_dtype(kind) or weak(kind) for kind in kinds)
+    resolvable = all(is_dtype(kind) or weak(kind) for kind in kinds)
     strong = any(map(is_dtype, kinds))
-    if not known or not strong or (function.nin, function.nout) != (len(kinds), 1):
+    if not resolvable or not strong or (function.nin, function.nout) != (len(kinds), 1):
         return None, None
     dtypes = _resolved(function, *(weak(kind) or kind for kind in kinds))
     half = any(dtype is None or dtype.char == "e" for dtype in dtypes)
@@ -285,8 +285,8 @@ def _extreme(kinds: Kinds) -> Kind:
 
     Uint64 and signed integers have no common dtype.
     """
-    found = None if mixed(*kinds) else reduce(together, kinds, kinds[0])
-    return None if isinstance(found, tuple) else weak(found) or found
+    kind = None if mixed(*kinds) else reduce(together, kinds, kinds[0])
+    return None if isinstance(kind, tuple) else weak(kind) or kind
 
 
 def _arithmetic(name: str, kinds: Kinds) -> Kind:
@@ -303,13 +303,13 @@ def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Kind:
     if function is math.gcd and all(is_dtype(k, "iu") or weak(k) is int for k in kinds):
         return reduce(partial(operated, np.maximum), kinds)
     try:
-        found = type(function(*[1.0] * len(kinds)))
+        result = type(function(*[1.0] * len(kinds)))
     except TypeError:  # it is for integers
         return None
     except ValueError:  # there is none of 1
-        found = float
-    if found is not float:
-        return CASTS.get(found.__name__)
+        result = float
+    if result is not float:
+        return CASTS.get(result.__name__)
     if len(kinds) == 1 and is_dtype(kinds[0], "biu"):
         return np.dtype(np.float64)
     alike = is_dtype(kinds[0], "f") and all(same(kind, kinds[0]) for kind in kinds)
@@ -321,12 +321,12 @@ def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Kind:
 # Python numbers are int64, float64 and complex128; what is cast inside stays so wide.
 
 
-def result_dtypes(found: Dtypes, working: np.dtype[Any]) -> Dtypes:
+def result_dtypes(inferred: Dtypes, working: np.dtype[Any]) -> Dtypes:
     """Return the dtypes of a function's results.
 
     Parameters
     ----------
-    found : tuple of numpy.dtype
+    inferred : tuple of numpy.dtype
         What the compiler infers, after its own promotions (int8 + int8 is int64).
     working : numpy.dtype
         The inputs' result type, its literals counted as NEP 50 does.
@@ -336,7 +336,7 @@ def result_dtypes(found: Dtypes, working: np.dtype[Any]) -> Dtypes:
     >>> result_dtypes((np.dtype("float64"), np.dtype("bool")), np.dtype("float32"))
     (dtype('float32'), dtype('bool'))
     """
-    return tuple(_of_result(one, working) for one in found)
+    return tuple(_of_result(one, working) for one in inferred)
 
 
 def result_dtype(kind: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
@@ -357,18 +357,18 @@ def result_dtype(kind: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if np.can_cast(kind, dtype) else kind
 
 
-def _of_result(found: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
+def _of_result(inferred: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
     """Return one result's dtype; the table is found kind by working kind."""
-    if found == BOOL:
+    if inferred == BOOL:
         return BOOL
-    if found.kind == "c":
+    if inferred.kind == "c":
         return np.result_type(working, 1j)
-    if working.kind == "c" and found.kind == "f":
+    if working.kind == "c" and inferred.kind == "f":
         return real(working)
-    if found.kind == "f" and working.kind not in "fV":  # true division, math.sin
-        return found
-    if found.kind in "iu" and working.kind not in "iub":  # counts, int(x)
-        return found
+    if inferred.kind == "f" and working.kind not in "fV":  # true division, math.sin
+        return inferred
+    if inferred.kind in "iu" and working.kind not in "iub":  # counts, int(x)
+        return inferred
     return working
 
 

@@ -355,8 +355,8 @@ class _Rewriter(ast.NodeTransformer):
             turned = is_dtype(own, "i") and any(
                 is_dtype(each, "u") for each in self._flow.dtypes_of(node)
             )
-            found = self._visited(node, kind)
-            return self._cast(found, INT64) if turned else found
+            new = self._visited(node, kind)
+            return self._cast(new, INT64) if turned else new
         return self._as(node, kind)
 
     def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
@@ -454,8 +454,8 @@ class _Rewriter(ast.NodeTransformer):
             ufunc, _ = OPERATORS[type(op)]
             name = self._scope.name(node, ufunc.__name__, ufunc)
             tests.append(ast.copy_location(ast.Call(name, pair, []), node))
-        found = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
-        return ast.copy_location(found, node)
+        both = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+        return ast.copy_location(both, node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Give both answers the dtype that they share."""
@@ -510,8 +510,8 @@ class _Rewriter(ast.NodeTransformer):
             return node
         python = kind is int or kind is float  # NumPy's dtypes equal these
         self._kept.update(node.args if python else ())
-        found = self._called(node, function)
-        return self._cast(found, PYTHONS[kind]) if python else found
+        new = self._called(node, function)
+        return self._cast(new, PYTHONS[kind]) if python else new
 
     def _refuse_extremes(self, node: ast.Call) -> None:
         """Refuse numbers that are none of the other arguments' dtype."""
@@ -542,9 +542,9 @@ class _Rewriter(ast.NodeTransformer):
     def _index(self, node: ast.expr) -> ast.expr:
         """Return a node rewritten whose literals stay as they are."""
         before, self._indices = self._indices, True
-        found = self.visit(node)
+        new = self.visit(node)
         self._indices = before
-        return cast("ast.expr", found)
+        return cast("ast.expr", new)
 
     def visit_Name(self, node: ast.Name | ast.Attribute) -> ast.expr:
         """Put in what compiled code uses instead of an outside name."""

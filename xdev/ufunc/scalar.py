@@ -145,11 +145,11 @@ class ScalarFunction:
         takes = f"{least} to {self.nin}" if most else f"{self.nin}"
         raise TypeError(f"{self.name}() takes {takes} arguments, not {len(args)}")
 
-    def many(self, given: int, nout: int) -> str:
+    def many(self, count: int, nout: int) -> str:
         """Return the text for a call with too many arguments."""
         outputs = "1 output" if nout == 1 else f"up to {nout} outputs"
         inputs = "1 input" if self.nin == 1 else f"{self.nin} inputs"
-        return f"{self.name}() takes {inputs} and then {outputs}, not {given} arguments"
+        return f"{self.name}() takes {inputs} and then {outputs}, not {count} arguments"
 
     def outputs(self, args: Sequence[Any] = ()) -> int:
         """Return the number of outputs, typed for some inputs where it never was."""

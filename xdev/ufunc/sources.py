@@ -29,13 +29,13 @@ def outside(function: Callable[..., Any]) -> dict[str, Any]:
     code = function.__code__
     # Of co_names, which has the names of attributes as well.
     names = (i.argval for i in get_instructions(code) if i.opname in GLOBALS)
-    known = {n: function.__globals__[n] for n in names if n in function.__globals__}
+    values = {n: function.__globals__[n] for n in names if n in function.__globals__}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
-            known[name] = cell.cell_contents
+            values[name] = cell.cell_contents
         except ValueError:  # not assigned yet
             continue
-    return known
+    return values
 
 
 def rebuilt(
@@ -234,8 +234,8 @@ def owner(function: Callable[..., Any], excerpt: Excerpt | None) -> Any:
     restore(function, excerpt)
     if not function.__qualname__.endswith(INSIDE):
         return None
-    found = _named(function.__module__, function.__qualname__.removesuffix(INSIDE))
-    return found if getattr(found, "__wrapped__", None) is function else None
+    decorated = _named(function.__module__, function.__qualname__.removesuffix(INSIDE))
+    return decorated if getattr(decorated, "__wrapped__", None) is function else None
 
 
 def _named(module: str, name: str) -> Any:
@@ -273,10 +273,10 @@ def numpys(value: Any) -> Any:
     if type(name) is str and vars(sys.modules[FACADE]).get(name) is value:
         return getattr(np, name, value)
     if getattr(value, "__module__", None) == NAMES:
-        found = getattr(value, "__wrapped__", None)
+        wrapped = getattr(value, "__wrapped__", None)
         # What `functools.wraps` such a function has its name and module as well.
-        if found is not None and getattr(np, str(name), None) is found:
-            return found
+        if wrapped is not None and getattr(np, str(name), None) is wrapped:
+            return wrapped
     return value
 
 
@@ -304,12 +304,12 @@ def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:
     outside : dict
         The globals and closure variables that it names.
     """
-    found = {name: numpys(value) for name, value in outside.items()}
+    values = {name: numpys(value) for name, value in outside.items()}
     for name, _, attributes in reads(code):
-        owner = found.get(name)
+        owner = values.get(name)
         if isinstance(owner, ModuleType) and attributes:
-            found[name] = _with(owner, *attributes)
-    return found
+            values[name] = _with(owner, *attributes)
+    return values
 
 
 def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
@@ -318,9 +318,9 @@ def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
     value = _with(own, *rest) if rest and isinstance(own, ModuleType) else numpys(own)
     if value is own:
         return module
-    made = ModuleType(module.__name__)
-    vars(made).update(vars(module) | {name: value})
-    return made
+    changed = ModuleType(module.__name__)
+    vars(changed).update(vars(module) | {name: value})
+    return changed
 
 
 @final

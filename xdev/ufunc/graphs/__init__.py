@@ -97,20 +97,20 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
     if not callable(f):
         message = f"a graph is of a function, not of {type(f).__name__}: graph(f, x, y)"
         raise TypeError(message)
-    found = list(arrays_in(arrays).values())
-    where = _device(found)
+    operands = list(arrays_in(arrays).values())
+    where = _device(operands)
     if where.type == "cuda":
         from xdev.ufunc.graphs.cuda import CudaGraph
 
-        return CudaGraph(f, arrays, found, where.require().index)
+        return CudaGraph(f, arrays, operands, where.require().index)
 
-    return HostGraph(f, arrays, found)
+    return HostGraph(f, arrays, operands)
 
 
-def _device(found: Iterable[Any]) -> Device:
+def _device(operands: Iterable[Any]) -> Device:
     """Return the one device of arrays; the default one without any."""
     first: tuple[Any, Device] | None = None
-    for x in found:
+    for x in operands:
         here = device_of(x)
         if first is None:
             first = x, here
@@ -158,9 +158,9 @@ def leaves(whole: Any) -> list[Any]:
     >>> leaves({"a": [1, 2], "b": (None, 3)})
     [1, 2, 3]
     """
-    found: list[Any] = []
-    rebuild(found.append, whole)
-    return found
+    parts: list[Any] = []
+    rebuild(parts.append, whole)
+    return parts
 
 
 def form(whole: Any) -> Any:
@@ -211,14 +211,14 @@ class HostGraph(Graph):
         The function.
     arrays : tuple
         Its arguments.
-    found : list of arrays
+    operands : list of arrays
         The arrays in them.
     """
 
     def __init__(
-        self, f: Callable[..., Any], arrays: tuple[Any, ...], found: list[Any]
+        self, f: Callable[..., Any], arrays: tuple[Any, ...], operands: list[Any]
     ) -> None:
-        self._f, self._arrays, self._found = f, arrays, found
+        self._f, self._arrays, self._found = f, arrays, operands
         self._lock = threading.Lock()  # guards the results
         self._results: Any = None
         self._kept: list[Any] = []  # the arrays in them
@@ -230,23 +230,23 @@ class HostGraph(Graph):
         name = name_of(self._f)
         check_alive(name, self._found)
         check_alive(name, self._kept, "a result")
-        made = self._f(*self._arrays)
-        check_arrays(name, made)
+        results = self._f(*self._arrays)
+        check_arrays(name, results)
         with self._lock:
             if self._first:
-                for x in leaves(made):
+                for x in leaves(results):
                     foreign.begin_write(x, f"the graph of {name}")
-                self._results = rebuild(_kept, made)
+                self._results = rebuild(_kept, results)
                 self._kept = leaves(self._results)
-                self._form = form(made)
+                self._form = form(results)
                 self._first = False
                 return self._results
-            if form(made) != self._form:
+            if form(results) != self._form:
                 raise CaptureError(
-                    f"{name} returned {form(made)}, after {self._form} when it was "
+                    f"{name} returned {form(results)}, after {self._form} when it was "
                     "first replayed: a graph's results keep their shapes and dtypes"
                 )
-            for kept, new in zip(self._kept, leaves(made), strict=True):
+            for kept, new in zip(self._kept, leaves(results), strict=True):
                 if new is not kept:
                     kept[...] = new
         return self._results
