@@ -138,6 +138,21 @@ def test_python_numbers_are_weak(args, expected):
     assert np.add(*args).dtype == expected  # the law is NumPy's
 
 
+def test_numbers_that_count_stay_integers_beside_a_signatures_floats(device):
+    @xdev.vectorize(["float32(float32)"])
+    def geometric(x):
+        terms, total = 3, 0.0
+        for k in range(terms):
+            total = total * 2 + x * k
+        return total / terms
+
+    x = np.asarray([1.5, -2.0], "float32")
+    result = geometric(xdev.asarray(x, device=device))
+
+    assert result.dtype == "float32"
+    np.testing.assert_allclose(xdev.to_numpy(result), x * 4 / 3, rtol=1e-6)
+
+
 def test_the_first_signature_that_fits_is_used():
     f = xdev.vectorize(
         ["int32(int32, int32)", "float32(float32, float32)", "f8(f8,f8)"]
