@@ -4,7 +4,6 @@ import importlib
 import itertools
 import os
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -386,7 +385,7 @@ def test_every_architecture_has_kernels_of_all_kinds(capability):
 def of_cores(function, layout, *inputs):
     typed = CoreFunction(function, Layout.parse(layout), [], fastmath=False)
     made = typed.specialise(inputs, [None])
-    rows = [replace(core, ndim=1 + (core.ndim or 0)) for core in made.arguments]
+    rows = [core._replace(ndim=1 + (core.ndim or 0)) for core in made.arguments]
     return cuda.cubin(Grid(made.function, 1, (*rows,), cores=made.arguments), (9, 0))[0]
 
 

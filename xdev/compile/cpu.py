@@ -26,15 +26,12 @@ from xdev.compile.halves import computed, is_half, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# What one iteration of a CPU loop does: a scalar function between operands.
-
 # How much work a compiled scalar function is, by its instructions.
 
 ASSIGNED = re.compile(r"\s+%[\w.]+ = (?:tail )?(.*)")
-# By instructions to which NaN is an invalid value, in SIMD code at least.
+# Comparisons to which NaN is an invalid value, in SIMD code at least.
 COMPARISON = re.compile(r" fcmp (?:\w+ )*?[ou][lg][te] ")
-# In simple instructions, of which a processor does several at once.
-CALLING = 100
+CALLING = 100  # simple instructions that take as long as a call
 
 
 class Work(NamedTuple):

@@ -353,7 +353,7 @@ PACKAGES = {
     "numba-cuda": ("numba_cuda", "numba_cuda_mlir"),
 }
 CUDA_12 = 12  # whose packages have its number in their names
-# By what is installed: the first one's function in xdev.compile.numba_cuda.
+# Each compiler's adapter in xdev.compile.numba_cuda; the first one installed serves.
 ADAPTERS = {"numba_cuda": "ltoir", "numba_cuda_mlir": "mlir_ltoir"}
 LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
 

@@ -95,7 +95,7 @@ NAMED = {
 }  # they know their names
 REGISTRIES = ("numba.core.typing.templates", "numba.cuda.typing.templates")
 HAS_DOCSTRING = 0x4000000  # a code object's flag
-# By Numba's functions: digests of what they read when nothing was compiled of them yet.
+# Of each function that Numba compiles, the digest before the first compilation.
 _fresh: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
@@ -372,7 +372,7 @@ COMPILERS = ("numba", "llvmlite", "numpy")
 CONFIGURATIONS = ("numba.core.config", "numba.cuda.core.config")
 CONFIGURATION = ".numba_config.yaml"  # Numba reads it where a process starts
 VARIABLES = ("NUMBA_", "LLVMLITE_", "CUDA_HOME", "CUDA_PATH")
-# What other settings change is the machine code, or is not known to leave it alone.
+# Settings that leave machine code alone; all others are a part of its key.
 HARMLESS = frozenset(
     {"CACHE_DIR", "NUM_THREADS", "NUMBA_NUM_THREADS", "CUDA_DEFAULT_PTX_CC"}
 )

@@ -19,8 +19,6 @@ from xdev.errors import XdevError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# What a user reads where a function cannot be compiled: why, and which line of it.
-
 # What compilers say of the usual causes, and what that is in plain words.
 
 MOST = 8  # axes whose indices are counted

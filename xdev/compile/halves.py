@@ -118,10 +118,3 @@ def _to_float16(b: Any, bits: Any) -> Any:
     half = b.select(b.icmp_unsigned(">=", size, word(0x47800000)), large, half)
     half = b.select(b.icmp_unsigned(">", size, word(0x7F800000)), word(0x7E00), half)
     return b.or_(half, b.lshr(sign, word(16)))
-
-
-def has_feature(name: str) -> bool:
-    """Say whether Numba compiles for a CPU of x86 with a feature, or for another."""
-    context = _optional.numba().core.registry.cpu_target.target_context
-    triple, _, features = context.codegen().magic_tuple()
-    return not triple.startswith("x86") or f"+{name}," in f"{features},"

@@ -154,8 +154,8 @@ def _shares(start: int, stop: int, grain: int, each: int) -> tuple[int, ...]:
 
 # What is worth it, where a call may be begun by one thread and gone on with by several.
 
-# What takes one thread so long is worth several: so long some take to wake. Python's
-# wait for the interpreter's lock.
+# Seconds of one thread's work that are worth several threads: some take as long to
+# wake, and Python's wait for the interpreter's lock.
 LONG = 1e-5 if COMPILED else 2e-4
 FEW, PART = 1024, 256  # elements that are timed first: so many, or such a part of few
 MORE = 8  # times as many come then

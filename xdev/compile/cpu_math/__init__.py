@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from xdev import _optional
 from xdev.compile.cpu_math import functions
 from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64, Kind, Lanes, shape
-from xdev.compile.halves import has_feature
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,7 +194,7 @@ def vectorized(library: Any) -> Any:
     module = library._get_module_for_linking()  # noqa: SLF001
     text = _calling(str(module))
     used = {name for name in CALLED.findall(text) if name in SYMBOLS}
-    if not used or not has_feature("fma"):
+    if not used or not _has_fma():
         return library
     text = CALLED.sub(_renamed, text)
     module = llvm.parse_assembly(text)
@@ -204,6 +203,13 @@ def vectorized(library: Any) -> Any:
         part.triple, part.data_layout = module.triple, module.data_layout
         module.link_in(part)
     return Linkable(module)
+
+
+def _has_fma() -> bool:
+    """Say whether the CPU has fused multiplication and addition."""
+    context = _optional.numba().core.registry.cpu_target.target_context
+    triple, _, features = context.codegen().magic_tuple()
+    return not triple.startswith("x86") or "+fma," in f"{features},"
 
 
 def _calling(text: str) -> str:
