@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xdev.compile.cubins import (
-    BLOCK,
-    FUNCTION,
-    Macros,
-    computed,
-    cpp_name,
-    defined,
-)
+from xdev.compile.cubins import BLOCK, FUNCTION, Macros, computed, cpp_name, defined
 
 if TYPE_CHECKING:
     import numpy as np
