@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.ufunc.complaints import misfit, read_only, wrong_dtype
+from xdev.ufunc.argument_errors import misfit, read_only, wrong_dtype
 
 if TYPE_CHECKING:  # protocols and named tuples take long to make
     from collections.abc import Callable, Mapping

@@ -28,7 +28,7 @@ from xdev.facade.backends import (
     to_numpy_dtype,
 )
 from xdev.facade.clipping import clip, namespace_of
-from xdev.ufunc.complaints import held_elsewhere, no_matrix, no_mode, no_values
+from xdev.ufunc.argument_errors import held_elsewhere, no_matrix, no_mode, no_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

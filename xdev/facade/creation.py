@@ -17,7 +17,7 @@ from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.errors import type_name
 from xdev.facade.cpu import SMALL
 from xdev.facade.dispatch import BESIDE, factory, factory_of, libraries, moved, stays
-from xdev.ufunc.complaints import PAGE, misplaced
+from xdev.ufunc.argument_errors import PAGE, misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -43,7 +43,7 @@ from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams
-from xdev.ufunc.complaints import no_matrix, no_mode
+from xdev.ufunc.argument_errors import no_matrix, no_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,7 +32,7 @@ from xdev.facade.backends import (
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import dispatch, factory
 from xdev.facade.elementwise import __all__ as elementwise_names
-from xdev.ufunc.complaints import not_over_blocks
+from xdev.ufunc.argument_errors import not_over_blocks
 from xdev.ufunc.dask import (
     chunk,
     cores,

@@ -13,7 +13,7 @@ from xdev.facade import dispatch
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import libraries
-from xdev.ufunc.complaints import misfit, wrong_dtype
+from xdev.ufunc.argument_errors import misfit, wrong_dtype
 from xdev.ufunc.ufuncs import call, kinds_of, of_a_call, warn_unwritten
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from xdev.facade.backends import (
     is_numpys,
 )
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
-from xdev.ufunc.complaints import (
+from xdev.ufunc.argument_errors import (
     mismatch,
     misplaced,
     no_array,

@@ -9,7 +9,7 @@ from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.definitions import StandardDefinition
 from xdev.facade.dispatch import dispatch, refuse, resolve_operands
-from xdev.ufunc.complaints import misplaced, no_array
+from xdev.ufunc.argument_errors import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small
 from xdev.facade.dispatch import factory, factory_of, own_function, stays
-from xdev.ufunc.complaints import elsewhere, mismatch, misplaced, where_is
+from xdev.ufunc.argument_errors import elsewhere, mismatch, misplaced, where_is
 
 if TYPE_CHECKING:
     from typing import Never

@@ -32,7 +32,7 @@ from xdev.facade.dispatch import (
     owner_of,
     stays,
 )
-from xdev.ufunc.complaints import misplaced
+from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.dispatch import dispatch, dispatch_two, refuse
-from xdev.ufunc.complaints import no_product
+from xdev.ufunc.argument_errors import no_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ from xdev.facade.backends import (
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import library_named
 from xdev.transfer.exporters import dtype_of
-from xdev.ufunc.complaints import misfit, never_written, wrong_dtype
+from xdev.ufunc.argument_errors import misfit, never_written, wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdev.facade.dispatch import dispatch, dispatch_all, library_of
 from xdev.facade.signatures import gives_bools
-from xdev.ufunc.complaints import misplaced
+from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -24,7 +24,7 @@ from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import common, factory, libraries
 from xdev.ufunc import Ufunc
-from xdev.ufunc.complaints import mismatch, where_is
+from xdev.ufunc.argument_errors import mismatch, where_is
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

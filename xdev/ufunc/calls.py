@@ -16,7 +16,7 @@ import numpy as np
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.ufunc import dask, foreign, ufuncs
-from xdev.ufunc.complaints import device_name
+from xdev.ufunc.argument_errors import device_name
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.inputs import is_collection, is_dask, refuse
 from xdev.ufunc.sources import WEAK

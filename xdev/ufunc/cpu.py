@@ -14,7 +14,7 @@ from xdev import native
 from xdev.compile import loops as code
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
-from xdev.ufunc import complaints, layout
+from xdev.ufunc import argument_errors, layout
 from xdev.ufunc.cpu_threads import MANY, Threaded
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
@@ -130,10 +130,10 @@ class CpuLoops:
         try:
             return call(*inputs, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
-            for case in complaints.REFUSED:
-                if case in str(error) and complaints.raised_by_numpy(error):
-                    raise complaints.reduction_error(case, scalar.name) from error
-            complaints.explain(error, (out,))
+            for case in argument_errors.REFUSED:
+                if case in str(error) and argument_errors.raised_by_numpy(error):
+                    raise argument_errors.reduction_error(case, scalar.name) from error
+            argument_errors.explain(error, (out,))
             raise
         except OverflowError as error:
             initial = (keywords.get("initial"),), (dtype,)
@@ -209,7 +209,7 @@ class CpuLoops:
             refusal = misfit(operands[:nin], inputs, name, labels)
             if refusal is not None:
                 raise refusal from error
-        complaints.explain(error, operands[nin:])
+        argument_errors.explain(error, operands[nin:])
 
 
 @final

@@ -19,7 +19,7 @@ from xdev.compile.halves import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_layout, cuda_plan, cuda_streams, foreign
-from xdev.ufunc.complaints import reduction_error
+from xdev.ufunc.argument_errors import reduction_error
 from xdev.ufunc.cuda import new_array, on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.inputs import too_large

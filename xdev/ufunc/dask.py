@@ -12,7 +12,7 @@ import numpy as np
 from xdev import _optional
 from xdev.device import device_of
 from xdev.errors import type_name
-from xdev.ufunc.complaints import PAGE, misfit, of_slice, wrong_dtype
+from xdev.ufunc.argument_errors import PAGE, misfit, of_slice, wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from xdev import memory
 from xdev.compile import loops, threads
 from xdev.compile.grid import Argument, cpu
 from xdev.ufunc import calls, sources
-from xdev.ufunc.complaints import explain
+from xdev.ufunc.argument_errors import explain
 from xdev.ufunc.inputs import Counts, strong
 from xdev.ufunc.kernel_arguments import (
     SUPPORTED,

@@ -12,7 +12,7 @@ import numpy as np
 
 from xdev.compile.grid import DIMENSIONS, Argument
 from xdev.ufunc import foreign
-from xdev.ufunc.complaints import PAGE
+from xdev.ufunc.argument_errors import PAGE
 from xdev.ufunc.cuda_layout import broadcast, contiguous
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.foreign import NUMBERS
