@@ -1,8 +1,6 @@
 """What several tests of the compilers share."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,18 +9,12 @@ from xdev import _config
 
 
 @pytest.fixture(scope="session")
-def run():
+def run(python):
     """A function that runs a program in a process, and returns what it prints."""
 
     def printed(program, *arguments, options=(), **environment):
-        done = subprocess.run(
-            [sys.executable, *options, "-c", program, *map(str, arguments)],
-            env=os.environ | {k: str(v) for k, v in environment.items()},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        settings = {name: str(value) for name, value in environment.items()}
+        done = python(*options, "-c", program, *arguments, **settings)
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
         return done.stdout
