@@ -95,7 +95,6 @@ _empty_like, _linspace = bare("empty_like"), bare("linspace")
 _numpys_broadcast, _numpys_tensordot = bare("broadcast_arrays"), bare("tensordot")
 _numpys_unstack, _numpys_vecdot = bare("unstack"), bare("vecdot")
 _numpys_count = bare("count_nonzero")
-_numpys_tril, _numpys_triu = bare("tril"), bare("triu")
 
 
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
@@ -250,12 +249,9 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
     return xp.matmul(vh.mT, xp.multiply((1 / s)[..., None], u.mT))
 
 
-def _tril(x: Any, *, k: int) -> Any:
-    return pooled(_numpys_tril(x, k))
-
-
-def _triu(x: Any, *, k: int) -> Any:
-    return pooled(_numpys_triu(x, k))
+def _triangle(name: str) -> Callable[..., Any]:
+    numpys = bare(name)
+    return lambda x, *, k: pooled(numpys(x, k))
 
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
@@ -276,8 +272,8 @@ MENDED: dict[str, Callable[..., Any]] = {
     # of complex numbers is log(1 + x), inexact near 0
     "log1p": _complex("log1p", _log1p),
     "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
-    "tril": _tril,  # creation functions come from the pool
-    "triu": _triu,  # likewise
+    "tril": _triangle("tril"),  # creation functions come from the pool
+    "triu": _triangle("triu"),  # likewise
     "meshgrid": _meshgrid,  # likewise
     "sort": cpu_sorting.sort,  # has no descending=
     "argsort": cpu_sorting.argsort,  # has no descending=

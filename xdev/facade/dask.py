@@ -335,10 +335,11 @@ class CollectionFactory(Factory):
         )
 
     def empty(self, shape: Any, dtype: DType) -> Any:
-        return self._collection(shape, dtype, _empty)
+        return self._collection(shape, dtype, _of_shape, "empty")
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
-        return self._collection(shape, dtype or dtype_of_number(value), _full, value)
+        kind = dtype or dtype_of_number(value)
+        return self._collection(shape, kind, _of_shape, "full", value)
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
         if _unknown(x):
@@ -441,12 +442,9 @@ def _shape(window: Window) -> tuple[int, ...]:
     return tuple(extent.stop - extent.start for extent in window)
 
 
-def _empty(device: str, dtype: Any, window: Window) -> Any:
-    return facade.empty(_shape(window), dtype, device=device)
-
-
-def _full(device: str, dtype: Any, value: Any, window: Window) -> Any:
-    return facade.full(_shape(window), value, dtype, device=device)
+def _of_shape(device: str, dtype: Any, name: str, *args: Any) -> Any:
+    *value, window = args
+    return getattr(facade, name)(_shape(window), *value, dtype, device=device)
 
 
 def _full_like(device: str, dtype: Any, value: Any, block: Any) -> Any:
