@@ -477,21 +477,6 @@ cdef struct Numpy:
     PyDataMemAllocator inner  # the allocator that was there
 
 
-cdef inline int64_t numpy_serve(Numpy* numpy, size_t nbytes, bint* fresh) noexcept nogil:
-    if not numpy.serves or nbytes < numpy.least or nbytes > <size_t>INT64_MAX:
-        return NOT_SERVED
-    return serve(numpy.core, <int64_t>nbytes, 0, fresh)
-
-
-cdef void* numpy_malloc(void* context, size_t nbytes) noexcept nogil:
-    cdef Numpy* numpy = <Numpy*>context
-    cdef bint fresh
-    cdef int64_t found = numpy_serve(numpy, nbytes, &fresh)
-    if found != NOT_SERVED:
-        return <void*>found
-    return numpy.inner.malloc(numpy.inner.ctx, nbytes)
-
-
 cdef void clear(char* start, size_t nbytes) noexcept nogil:
     """Fill a block with zeros; whole pages of a large one are given up for fresh ones.
 
@@ -507,17 +492,30 @@ cdef void clear(char* start, size_t nbytes) noexcept nogil:
         memset(last, 0, start + nbytes - last)
 
 
-cdef void* numpy_calloc(void* context, size_t items, size_t nbytes) noexcept nogil:
-    cdef Numpy* numpy = <Numpy*>context
-    cdef bint fresh = True
+cdef void* allocate(
+    Numpy* numpy, size_t items, size_t nbytes, bint zeros
+) noexcept nogil:
+    """Return a new array's memory; the pool serves, or the allocator that was there."""
+    cdef bint fresh
     cdef int64_t found = NOT_SERVED
-    if nbytes == 0 or items <= <size_t>INT64_MAX // nbytes:
-        found = numpy_serve(numpy, items * nbytes, &fresh)
-    if found == NOT_SERVED:
+    if numpy.serves and items * nbytes >= numpy.least:
+        if not nbytes or items <= <size_t>INT64_MAX // nbytes:  # no overflow
+            found = serve(numpy.core, <int64_t>(items * nbytes), 0, &fresh)
+    if found == NOT_SERVED and zeros:
         return numpy.inner.calloc(numpy.inner.ctx, items, nbytes)
-    if found != REFUSED and not fresh:
+    if found == NOT_SERVED:
+        return numpy.inner.malloc(numpy.inner.ctx, nbytes)
+    if zeros and found != REFUSED and not fresh:
         clear(<char*>found, items * nbytes)
     return <void*>found
+
+
+cdef void* numpy_malloc(void* context, size_t nbytes) noexcept nogil:
+    return allocate(<Numpy*>context, 1, nbytes, False)
+
+
+cdef void* numpy_calloc(void* context, size_t items, size_t nbytes) noexcept nogil:
+    return allocate(<Numpy*>context, items, nbytes, True)
 
 
 cdef void numpy_free(void* context, void* address, size_t nbytes) noexcept nogil:
