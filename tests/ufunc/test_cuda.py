@@ -44,18 +44,6 @@ def sample(shape, char, seed=0):
     return rng.integers(0, 5, shape).astype(dtype)
 
 
-@pytest.mark.parametrize(("a", "b"), list(itertools.product("?bIefD", repeat=2)))
-def test_mixed_dtypes_promote_as_numpy_does(cp, a, b):
-    if a == b == "?":
-        pytest.skip("NumPy adds bools as 'or', Python as integers")
-    x, y = sample((40, 50), a), sample((40, 50), b, 1)
-
-    made = add(cp.asarray(x), cp.asarray(y))
-
-    assert made.dtype == (x + y).dtype
-    np.testing.assert_array_equal(made.get(), x + y)
-
-
 @pytest.mark.parametrize("char", "bhilBHILefdFD")
 def test_operands_misaligned_apart(cp, char):
     whole = [sample(100_003, char, seed) for seed in range(3)]
@@ -74,63 +62,13 @@ def test_operands_misaligned_apart(cp, char):
         np.testing.assert_array_equal(memory.get(), expected)
 
 
-ROWS = {
-    "row": lambda x: x[0],
-    "column": lambda x: x[:, :1],
-    "inner": lambda x: x[:, 3:-2],
-    "odd": lambda x: x[:, 1:],
-    "every other column": lambda x: x[:, ::2],
-    "transposed": lambda x: x.T,
-    "backwards": lambda x: x[::-1, ::-1],
-}
-
-
-@pytest.mark.parametrize("char", "befD")
-@pytest.mark.parametrize("name", ROWS)
-def test_matrices_by_rows_twice(cp, char, name):
-    x, y = sample((501, 501), char), ROWS[name](sample((501, 501), char, 1))
-    dx, dy = cp.asarray(x), ROWS[name](cp.asarray(sample((501, 501), char, 1)))
-    if name in {"inner", "odd", "every other column"}:
-        x, dx = ROWS[name](x), ROWS[name](dx)
-    for out in (
-        cp.empty(x.shape, char),
-        cp.empty((501, 600), char)[:, 3 : 3 + x.shape[1]],
-    ):
-        for _ in range(2):  # the second time by the fast way
-            out[...] = 99
-            assert add(dx, dy, out) is out
-            np.testing.assert_array_equal(out.get(), x + y)
-    np.testing.assert_array_equal(add(dx, dy).get(), x + y)
-
-
-def test_a_chain_of_products_and_sums_rounds_as_numpy_does(cp):
-    a, x, y = (sample(10_007, "f", i) for i in range(3))
-
-    made = chain(*[cp.asarray(v) for v in (a, x, y)])
-
-    np.testing.assert_array_equal(made.get(), a * x + y * np.float32(3) - x * x)
-
-
-@pytest.mark.parametrize("char", "bhBHefdF?")
-def test_numbers_of_every_dtype_reach_the_kernel(cp, char):
-    x, number = sample((33, 7), char), sample(1, char, 3)[0]
-
-    for view in (x, x[:, ::2]):
-        if char == "F":
-            made, expected = add(cp.asarray(view), number), view + number
-        else:
-            made, expected = above(cp.asarray(view), number), view > number
+def test_a_chain_rounds_as_numpy_does_and_halves_are_computed_in_float(cp):
+    for char in "fe":
+        given = [sample(10_007, char, i) for i in range(3)]
+        a, x, y = (v.astype("f") for v in given)
+        expected = (a * x + y * np.float32(3) - x * x).astype(char)
+        made = chain(*map(cp.asarray, given))
         np.testing.assert_array_equal(made.get(), expected)
-
-
-def test_half_is_computed_in_float(cp):
-    x, y = sample(3001, "e"), sample(3001, "e", 1)
-
-    made = chain(*[cp.asarray(x), cp.asarray(y), cp.asarray(x)])
-
-    single = [v.astype(np.float32) for v in (x, y, x)]
-    expected = single[0] * single[1] + single[2] * 3 - single[1] * single[1]
-    np.testing.assert_array_equal(made.get(), expected.astype(np.float16))
 
 
 @pytest.mark.parametrize("char", "fd")
@@ -175,23 +113,6 @@ def test_more_elements_than_32_bits_count(cp):
     add(square, square[0], row)
     assert bool((row == 2).all())
     assert int(add.reduce(x, axis=0, dtype="l")) == n
-
-
-def test_float64_is_not_shortened_by_a_float_out(cp):
-    x, out = cp.asarray(sample(100, "d")), cp.empty(100, "f")
-
-    add(x, x, out)
-
-    np.testing.assert_array_equal(out.get(), (x.get() * 2).astype("f"))
-
-
-def test_torch_tensors_in_and_out():
-    torch = pytest.importorskip("torch")
-    x = torch.rand(1000, device="cuda")
-    out = torch.empty_like(x)
-
-    assert add(x, x, out) is out
-    assert torch.equal(out, x + x)
 
 
 def nodes(cp, call):
@@ -286,15 +207,6 @@ def test_the_stream_of_a_foreign_array_is_waited_for_and_waits(cp):
 
 def whole(shape, seed=0):
     return np.random.default_rng(seed).integers(0, 9, shape).astype("f")
-
-
-@pytest.mark.parametrize("shape", [(70,), (100_000,), (3_000_000,), (60, 700)])
-def test_a_reduction_equals_numpy_every_time(cp, shape):
-    for axis in (0, -1, None):
-        for seed in range(4):
-            x = whole(shape, seed)
-            made = add.reduce(cp.asarray(x), axis)
-            np.testing.assert_array_equal(made.get(), np.add.reduce(x, axis))
 
 
 def test_a_reduction_is_repeated_on_streams_and_in_threads(cp):

@@ -214,20 +214,16 @@ def test_numbers_of_each_kind_change(gpu, made, only_quick, first, second, dtype
     assert len(made) == 1
 
 
+LAUNCHES = [
+    *(("f", np.s_[:], 2.0), ("d", np.s_[:], 2.0), ("f", np.s_[::-1], 2.0)),
+    *(("f", np.s_[::2], 2.0), ("f", np.s_[:], 2.0), ("f", np.s_[:], 2)),
+    *(("f", np.s_[:], np.float64(0.1)), ("f", np.s_[1:], 2.0), ("l", np.s_[:], 2)),
+]
+
+
 def test_other_types_and_layouts_are_other_launches(gpu, made):
-    kernel = xdev.kernel(one)
-    whole = np.zeros(2001, "f")
-    for dtype, view, value in [
-        ("f", np.s_[:], 2.0),
-        ("d", np.s_[:], 2.0),
-        ("f", np.s_[::-1], 2.0),
-        ("f", np.s_[::2], 2.0),
-        ("f", np.s_[:], 2.0),
-        ("f", np.s_[:], 2),
-        ("f", np.s_[:], np.float64(0.1)),
-        ("f", np.s_[1:], 2.0),
-        ("l", np.s_[:], 2),
-    ]:
+    kernel, whole = xdev.kernel(one), np.zeros(2001, "f")
+    for dtype, view, value in LAUNCHES:
         x = gpu.sample(2000, dtype)
         given, out = gpu.array(x)[view][:900], np.zeros(900, "d")
         kernel[900](value, given, gpu.array(out))
