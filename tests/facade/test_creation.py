@@ -139,6 +139,19 @@ def test_from_dlpack_refuses_numbers_whatever_was_called_before():
                 xdev.from_dlpack(scalar, copy=copy)
 
 
+def test_what_does_not_fit_is_refused(device):
+    for odd in ([1, {}], [object()], ["a", 1]):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            xdev.asarray(odd, dtype="float64", device=device)
+        assert "stack" not in str(caught.value)
+    with pytest.raises(OverflowError):
+        xdev.full(3, 300, dtype=xdev.int8, device=device)
+    with pytest.raises(OverflowError, match=r"integer of 71 bits.*give dtype="):
+        xdev.full(3, 2**70, device=device)
+    large = xdev.full(3, 2**70, dtype=xdev.float64, device=device)
+    assert host(large).tolist() == [2.0**70] * 3
+
+
 @pytest.mark.parametrize("nest", [list, tuple, lambda x: [[each] for each in x]])
 def test_a_list_of_arrays_on_a_device_says_how_it_becomes_one(nest):
     parts = [xdev.asarray(value, device="fake:1") for value in (1.0, 2.0)]
@@ -154,14 +167,6 @@ def test_a_list_of_arrays_on_a_device_says_how_it_becomes_one(nest):
     assert xdev.device_of(joined) == xdev.device_of(made) == "fake:1"
     assert xdev.to_numpy(joined).tolist() == [1, 2]
     assert xdev.to_numpy(made).ravel().tolist() == [1, 2]
-
-
-@pytest.mark.parametrize("odd", [[1, {}], [object()], ["a", 1]])
-def test_a_list_of_no_arrays_is_not_told_of_devices(odd):
-    with pytest.raises((TypeError, ValueError)) as caught:
-        xdev.asarray(odd, dtype="float64", device="cpu")
-
-    assert "stack" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", FILLS)
@@ -199,15 +204,6 @@ def test_a_fill_value_of_another_device_does_not_come_unasked():
     with xdev.use_device("fake:1"):
         assert host(xdev.full(2, value)).tolist() == [7, 7]
         assert host(xdev.full_like(like, value, device="fake:1")).tolist() == [7, 7]
-
-
-def test_a_fill_value_that_does_not_fit_is_refused(device):
-    with pytest.raises(OverflowError):
-        xdev.full(3, 300, dtype=xdev.int8, device=device)
-    with pytest.raises(OverflowError, match=r"integer of 71 bits.*give dtype="):
-        xdev.full(3, 2**70, device=device)
-    large = xdev.full(3, 2**70, dtype=xdev.float64, device=device)
-    assert host(large).tolist() == [2.0**70] * 3
 
 
 LAZY = 32 << 20  # from here on NumPy's zeros are pages that the system makes [B]
@@ -260,25 +256,38 @@ ODD_COUNTS = [2.5, "a", (2, 3), [2], np.array([1.5, 2.5]), np.array([1, 2])]
 NO_NUMBERS = ["a", np.str_("a"), [1], np.array([1]), np.ones((2, 2))]
 
 
+RANGES = [
+    *(((5,), {}), ((2, 9), {}), ((9, 2, -3), {}), ((0.5, 3.1, 0.2), {}), ((0,), {})),
+    *(((5,), {"dtype": "float32"}), ((1, 4), {"step": 2})),
+    *(
+        ((one, 9, one), {"dtype": "float64"})
+        for one in (np.array(2), np.float32(2), Fraction(2), True)
+    ),
+]
+LINES = [
+    ((-1, 2, num), {"endpoint": endpoint})
+    for num in (0, 1, 7, np.int8(100))
+    for endpoint in (True, False)
+]
+EYES = [
+    ((rows, rows if columns is None else columns), {"k": k})
+    for rows in (0, 1, 4, np.int64(3), np.uint8(20), np.int8(100))
+    for columns in (None, 0, 3, 5, 300)
+    for k in (-9, -2, 0, 1, 9, np.int8(-128))
+]
+
+
 @pytest.mark.parametrize(
-    ("args", "kw"),
-    [
-        ((5,), {}),
-        ((2, 9), {}),
-        ((9, 2, -3), {}),
-        ((0.5, 3.1, 0.2), {}),
-        ((0,), {}),
-        ((5,), {"dtype": "float32"}),
-        ((1, 4), {"step": 2}),
-        *(
-            ((one, 9, one), {"dtype": "float64"})
-            for one in (np.array(2), np.float32(2), Fraction(2), True)
-        ),
-    ],
+    ("name", "calls"), [("arange", RANGES), ("linspace", LINES), ("eye", EYES)]
 )
-def test_arange_agrees_with_numpy(device, args, kw):
-    made = host(xdev.arange(*args, device=device, **kw))
-    np.testing.assert_allclose(made, np.arange(*args, **kw), rtol=1e-15, atol=1e-15)
+def test_ranges_and_matrices_agree_with_numpy(device, name, calls):
+    for args, options in calls:
+        made = host(getattr(xdev, name)(*args, **options, device=device))
+        whole = int if name == "eye" else lambda x: x  # NumPy's takes no int8
+        named = {key: whole(x) for key, x in options.items()}
+        wanted = getattr(np, name)(*map(whole, args), **named)
+        np.testing.assert_allclose(made, wanted, rtol=1e-15, atol=1e-15)
+    assert xdev.eye(3, device=device).shape == (3, 3)
 
 
 @pytest.mark.parametrize("step", [0, 0.0, -0.0, False, np.float32(0), np.int8(0)])
@@ -331,23 +340,6 @@ def test_a_range_that_no_data_type_holds_is_refused(args):
             xdev.arange(*args, device=device)
         made = host(xdev.arange(*args, dtype="float64", device=device))
         np.testing.assert_array_equal(made, np.arange(*args, dtype="float64"))
-
-
-@pytest.mark.parametrize("endpoint", [True, False])
-@pytest.mark.parametrize("num", [0, 1, 7, np.int8(100)])
-def test_linspace_agrees_with_numpy(device, endpoint, num):
-    made = host(xdev.linspace(-1, 2, num, endpoint=endpoint, device=device))
-    wanted = np.linspace(-1, 2, num, endpoint=endpoint)
-    np.testing.assert_allclose(made, wanted, rtol=1e-15, atol=1e-15)
-
-
-@pytest.mark.parametrize("rows", [0, 1, 4, np.int64(3), np.uint8(20), np.int8(100)])
-@pytest.mark.parametrize("columns", [None, 0, 3, 5, 300])
-@pytest.mark.parametrize("k", [-9, -2, 0, 1, 9, np.int8(-128)])
-def test_eye_agrees_with_numpy(device, rows, columns, k):
-    made = host(xdev.eye(rows, columns, k=k, device=device))
-    wide = int(rows) if columns is None else columns
-    np.testing.assert_array_equal(made, np.eye(int(rows), wide, int(k)))
 
 
 @pytest.mark.parametrize("odd", [*ODD_COUNTS, FAKE], ids=str)

@@ -1,6 +1,7 @@
 """Large arrays on the CPU: by several threads, to NumPy's bits, errors and refusals."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -128,12 +129,27 @@ def test_outputs_may_lie_in_the_operands(data):
         np.testing.assert_array_equal(call(xdev), call(np))
 
 
-def test_threads_take_part_whatever_the_layout(parts):
-    x = np.ones((40, 50))
-    for y in (x, x.T.copy().T, x[::-1, ::2].repeat(2, 1), x[0], x[:, :1], 2.0):
+def test_threads_take_part_in_all(parts):
+    x, large = np.ones((40, 50)), np.random.default_rng(3).random((64, 64))
+    layouts = x, x.T.copy().T, x[::-1, ::2].repeat(2, 1), x[0], x[:, :1], 2.0
+    indices = np.arange(64)[::-1].copy()
+    calls = [
+        *(lambda y=y: xdev.add(x, y) for y in layouts),
+        *(lambda name=name: getattr(xdev, name)(large) for name in FOLDS),
+        *(lambda name=name: getattr(xdev, name)(large, axis=0) for name in FOLDS),
+        lambda: xdev.astype(large, xdev.float32),
+        lambda: xdev.where(large > 1, large, large),
+        lambda: xdev.where(large > 1, 2.0, large),
+        lambda: xdev.concat([large, large]),
+        lambda: xdev.take(large, indices, axis=0),
+        lambda: xdev.take(large, indices, axis=1),
+        lambda: xdev.sort(large, axis=0),
+        lambda: xdev.argsort(large, axis=1),
+    ]
+    for call in calls:
         del parts[:]
         for _ in range(4):
-            xdev.add(x, y)
+            call()
         assert parts
 
 
@@ -299,63 +315,32 @@ def test_results_lie_in_memory_as_numpys(parts, order):
 
 
 @pytest.mark.usefixtures("parts")
-@pytest.mark.parametrize("name", ["sum", "max", "min"])
-def test_folds_of_objects_are_numpys(name):
+def test_folds_of_objects_are_numpys_and_lists_no_axes():
     x = np.arange(300).astype(object).reshape(20, 15) * 10**30
-    for axis in (None, 0, (0, 1)):
+    for name, axis in product(("sum", "max", "min"), (None, 0, (0, 1))):
         for _ in range(4):
             made = getattr(xdev, name)(x, axis=axis)
             assert np.array_equal(made, getattr(np, name)(x, axis=axis))
-
-
-@pytest.mark.usefixtures("parts")
-def test_a_list_is_no_axis():
     for _ in range(4):
         with pytest.raises(TypeError):
             xdev.sum(np.ones(300), axis=[0])
 
 
 @pytest.mark.usefixtures("parts")
-def test_lost_imaginary_parts_are_told_once():
+def test_lost_imaginary_parts_are_told_once_and_indices_beyond_the_end_refused():
     x = np.ones((30, 40), complex)
     for _ in range(4):
         with pytest.warns(np.exceptions.ComplexWarning) as told:
             xdev.astype(x, xdev.float32)
         assert len(told) == 1
-
-
-@pytest.mark.usefixtures("parts")
-@pytest.mark.parametrize("bad", [-5, 4])
-def test_an_index_beyond_the_end_is_refused(bad):
     x = np.ones((4, 50))
-    indices = np.full(40, 3)
-    for _ in range(4):
-        xdev.take(x, indices, axis=0)
-    indices[-1] = bad
-    with pytest.raises(IndexError, match="out of bounds"):
-        xdev.take(x, indices, axis=0)
-
-
-def test_threads_take_part_in_all(parts):
-    x = np.random.default_rng(3).random((64, 64))
-    indices = np.arange(64)[::-1].copy()
-    calls = [
-        *(lambda name=name: getattr(xdev, name)(x) for name in FOLDS),
-        *(lambda name=name: getattr(xdev, name)(x, axis=0) for name in FOLDS),
-        lambda: xdev.astype(x, xdev.float32),
-        lambda: xdev.where(x > 1, x, x),
-        lambda: xdev.where(x > 1, 2.0, x),
-        lambda: xdev.concat([x, x]),
-        lambda: xdev.take(x, indices, axis=0),
-        lambda: xdev.take(x, indices, axis=1),
-        lambda: xdev.sort(x, axis=0),
-        lambda: xdev.argsort(x, axis=1),
-    ]
-    for call in calls:
-        del parts[:]
+    for bad in (-5, 4):
+        indices = np.full(40, 3)
         for _ in range(4):
-            call()
-        assert parts
+            xdev.take(x, indices, axis=0)
+        indices[-1] = bad
+        with pytest.raises(IndexError, match="out of bounds"):
+            xdev.take(x, indices, axis=0)
 
 
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn")
