@@ -33,35 +33,19 @@ def test_arrays_are_taken_without_a_copy(warp, real_device, address, dtype, take
     assert theirs.numpy().tolist() == [[0, 1, 0], [0, 0, 0]]
 
 
-def test_dlpack_shares_too(warp, address):
+def test_dlpack_shares_both_ways_and_vectors_are_rows(warp, real_device, address):
     theirs = warp.zeros(3, dtype=warp.float32)
-
     x = xdev.from_dlpack(theirs)
-
     assert address(x) == theirs.ptr
-    theirs.fill_(2.0)
+    y = xdev.zeros((4, 5), dtype=xdev.float32, device=real_device)[::2]
+    given = warp.from_dlpack(y)
+    assert (given.shape, given.ptr) == ((2, 5), address(y))
+    theirs.fill_(2.0), given.fill_(2.0)
     warp.synchronize()
-    assert float(xdev.sum(x)) == 6
-
-
-def test_vectors_are_rows(warp, address):
+    assert (float(xdev.sum(x)), float(xdev.sum(y))) == (6, 20)
     points = warp.array(np.arange(6.0).reshape(2, 3), dtype=warp.vec3)
-
     x = xdev.asarray(points)
-
-    assert (x.shape, address(x)) == ((2, 3), points.ptr)
-    assert float(xdev.sum(x)) == 15
-
-
-def test_arrays_are_given_without_a_copy(warp, real_device, address):
-    x = xdev.zeros((4, 5), dtype=xdev.float32, device=real_device)[::2]
-
-    theirs = warp.from_dlpack(x)
-
-    assert (theirs.shape, theirs.ptr) == ((2, 5), address(x))
-    theirs.fill_(2.0)
-    warp.synchronize()
-    assert float(xdev.sum(x)) == 20
+    assert (x.shape, address(x), float(xdev.sum(x))) == ((2, 3), points.ptr, 15)
 
 
 def test_kernels_read_and_write_in_place(warp, real_device):

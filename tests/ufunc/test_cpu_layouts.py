@@ -369,9 +369,8 @@ def check(call, expected):
         result = call()
         assert pooled() >= before + result.nbytes
         assert type(result) is np.ndarray
-        assert result.dtype == expected.dtype
         assert steps(result) == steps(expected)
-        assert np.array_equal(result, expected)
+        np.testing.assert_array_equal(result, expected, strict=True)
         del result
         assert pooled() == before
 
