@@ -1,9 +1,7 @@
 """The rules by which figures of an asynchronous device are true.
 
-Each is checked on the simulated device, and checked again with the rule switched off,
-where the check must fail.
-
-lines: a rule stands beside what switches it off, and one table has them all.
+Each is checked on the simulated device, and again with the rule switched off, as the
+table has it: there the check must fail.
 """
 
 import gc
@@ -95,11 +93,6 @@ def launch_time_is_not_that_of_a_full_queue(machine):
     assert not timing.launch_bound
 
 
-def launches_of_the_whole_run(patch):
-    patch.setattr(sampling, "BURST_SECONDS", 1e9)
-    patch.setattr(sampling, "MOST_IN_BURST", 10**9)
-
-
 def launch_time_is_that_of_calls_that_follow_others(machine):
     def call():
         if not machine.queued or machine.queued[-1] <= machine.now:
@@ -154,10 +147,6 @@ def the_collector_is_off_in_a_run(machine):
     assert gc.isenabled()
 
 
-def the_collector_stays_on(patch):
-    patch.setattr(sampling, "collector_off", nullcontext)
-
-
 def a_call_that_waits_is_known(machine):
     waiting = timeit(machine.fetch, WORK, number=10, repeat=2)
     assert waiting.waits is True
@@ -165,10 +154,6 @@ def a_call_that_waits_is_known(machine):
     assert not waiting.launch_bound
     asking = timeit(machine.launch, WORK, number=10, repeat=2)
     assert asking.waits is False
-
-
-def streams_are_not_held(patch):
-    patch.setattr(sampling, "TRIALS", 0)
 
 
 def a_host_that_was_busy_elsewhere_is_no_call_that_waits(machine):
@@ -184,10 +169,6 @@ def a_host_that_was_busy_elsewhere_is_no_call_that_waits(machine):
     assert not pauses
 
 
-def one_trial(patch):
-    patch.setattr(sampling, "TRIALS", 1)
-
-
 def a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
     table = compare(
         {
@@ -200,10 +181,6 @@ def a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
     assert any("launch-bound" in note for note in table["short work"].timing.notes)
     assert not table["long work"].timing.launch_bound
     assert table["long work"].ratio.middle == pytest.approx(1e-3 / LAUNCH, rel=0.02)
-
-
-def no_launch_is_long(patch):
-    patch.setattr(result, "LAUNCH_BOUND", float("inf"))
 
 
 def a_cold_call_finds_nothing_in_the_cache(machine):
@@ -235,10 +212,6 @@ def cold_device_time_holds_no_wait_for_the_launch(machine):
     assert cold.device == pytest.approx([MISS * WORK] * 2, **NEAR)
 
 
-def nothing_is_ahead(patch):
-    patch.setattr(sampling, "AHEAD", 0)
-
-
 def a_clock_that_slowed_is_seen(machine):
     calls = []
 
@@ -253,10 +226,6 @@ def a_clock_that_slowed_is_seen(machine):
     assert any("1.2 to 2 GHz (sw_power_cap)" in note for note in timing.notes)
 
 
-def any_clock_is_steady(patch):
-    patch.setattr(result, "STEADY", 0)
-
-
 def work_of_other_streams_is_reported(machine):
     other = xdev.Stream("simulated")
 
@@ -267,10 +236,6 @@ def work_of_other_streams_is_reported(machine):
     timing = timeit(call, number=100, repeat=3)
     assert timing.wall == pytest.approx([WORK] * 3, **NEAR)
     assert any("`with stream:`" in note for note in timing.notes)
-
-
-def any_ending_is_short(patch):
-    patch.setattr(result, "ENDING", float("inf"))
 
 
 def drifting(machine, repeat):
@@ -324,10 +289,6 @@ def results_are_compared_before_anything_is_timed(machine):
     assert calls == [1, 2]
 
 
-def any_results_agree(patch):
-    patch.setattr(comparison, "check_agreement", lambda *_: None)
-
-
 def data_that_bench_makes_are_random(_):
     stage = bench.Stage(1000, np.dtype("float32"), xdev.Device("simulated"))
     x, y, _ = stage.host
@@ -342,20 +303,27 @@ RULES = {
     wall_time_holds_the_work: no_wait_at_the_end,
     a_run_starts_on_an_idle_device: no_wait_at_the_start,
     device_time_is_that_of_the_stream_of_the_work: events_on_the_default_stream,
-    launch_time_is_not_that_of_a_full_queue: launches_of_the_whole_run,
+    launch_time_is_not_that_of_a_full_queue: {
+        (sampling, "BURST_SECONDS"): 1e9,
+        (sampling, "MOST_IN_BURST"): 10**9,
+    },
     launch_time_is_that_of_calls_that_follow_others: launches_from_an_idle_device,
     the_first_call_is_apart: no_first_call,
-    the_collector_is_off_in_a_run: the_collector_stays_on,
-    a_call_that_waits_is_known: streams_are_not_held,
-    a_host_that_was_busy_elsewhere_is_no_call_that_waits: one_trial,
-    a_row_whose_device_waits_for_the_host_is_launch_bound: no_launch_is_long,
+    the_collector_is_off_in_a_run: {(sampling, "collector_off"): nullcontext},
+    a_call_that_waits_is_known: {(sampling, "TRIALS"): 0},
+    a_host_that_was_busy_elsewhere_is_no_call_that_waits: {(sampling, "TRIALS"): 1},
+    a_row_whose_device_waits_for_the_host_is_launch_bound: {
+        (result, "LAUNCH_BOUND"): float("inf")
+    },
     a_cold_call_finds_nothing_in_the_cache: nothing_is_overwritten,
-    cold_device_time_holds_no_wait_for_the_launch: nothing_is_ahead,
-    a_clock_that_slowed_is_seen: any_clock_is_steady,
-    work_of_other_streams_is_reported: any_ending_is_short,
+    cold_device_time_holds_no_wait_for_the_launch: {(sampling, "AHEAD"): 0},
+    a_clock_that_slowed_is_seen: {(result, "STEADY"): 0},
+    work_of_other_streams_is_reported: {(result, "ENDING"): float("inf")},
     candidates_run_in_turn: one_after_the_other,
     no_candidate_is_always_the_second: every_round_in_one_order,
-    results_are_compared_before_anything_is_timed: any_results_agree,
+    results_are_compared_before_anything_is_timed: {
+        (comparison, "check_agreement"): lambda *_: None
+    },
     data_that_bench_makes_are_random: data_are_zeros,
 }
 
@@ -367,7 +335,12 @@ def test_rule(rule, machine):
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_check_fails_with_the_rule_switched_off(rule, machine, monkeypatch):
-    RULES[rule](monkeypatch)
+    off = RULES[rule]
+    if callable(off):
+        off(monkeypatch)
+    else:
+        for place, value in off.items():
+            monkeypatch.setattr(*place, value)
     with pytest.raises(AssertionError):
         rule(machine)
 
