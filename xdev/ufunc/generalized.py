@@ -224,9 +224,8 @@ class CoreFunction:
 
     def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle a ufunc by the Python function and the options."""
-        function = sources.parts(ufunc, self.function)
-        parts = *function, self.layout, self.signatures, self.fastmath
-        return _rebuild, (*parts, ufunc.target)
+        options = self.layout, self.signatures, self.fastmath, ufunc.target
+        return sources.pickled(ufunc, _remake, self.function, *options)
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a call's inputs, of which there are no defaults.
@@ -389,19 +388,14 @@ class CoreFunction:
         return CoreSpecialisation(function, arguments, inputs, outputs)
 
 
-def _rebuild(
+def _remake(
     function: Callable[..., Any],
-    excerpt: Any,
     layout: Layout,
     signatures: Any,
     fastmath: bool,
     target: str | None,
 ) -> Ufunc:
-    owner = sources.owner(function, excerpt)
-    if isinstance(owner, Ufunc):
-        return owner
-    core = CoreFunction(function, layout, signatures, fastmath=fastmath)
-    return Ufunc(core, target)
+    return Ufunc(CoreFunction(function, layout, signatures, fastmath=fastmath), target)
 
 
 # A function of core arrays on NumPy arrays: a real generalized ufunc for each typing.

@@ -136,7 +136,7 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the option."""
-        return _rebuild, (*sources.parts(self, self.function), self._fastmath)
+        return sources.pickled(self, _remake, self.function, self._fastmath)
 
     def writes(self, indices: int, *args: Any) -> frozenset[str]:
         """Return the names of the arguments in host memory that it would write.
@@ -216,10 +216,7 @@ class Bound:
         return getitem, (self._kernel, self._key)
 
 
-def _rebuild(function: Callable[..., Any], excerpt: Any, fastmath: bool) -> Kernel:
-    owner = sources.owner(function, excerpt)
-    if isinstance(owner, Kernel):
-        return owner
+def _remake(function: Callable[..., Any], fastmath: bool) -> Kernel:
     return Kernel(KernelFunction(function, fastmath=fastmath))
 
 

@@ -125,10 +125,9 @@ class ScalarFunction:
 
     def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle a ufunc by the Python function and the options."""
-        function = sources.parts(ufunc, self.function)
-        parts = *function, self.signatures, self.fastmath
         options = ufunc.target, ufunc._identity  # noqa: SLF001 - its own
-        return _rebuild, (*parts, *options)
+        parts = self.function, self.signatures, self.fastmath, *options
+        return sources.pickled(ufunc, _remake, *parts)
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a call's inputs with the function's defaults behind them.
@@ -408,18 +407,10 @@ def _of_plain(function: FunctionType) -> ScalarFunction:
     return scalar
 
 
-def _rebuild(
-    function: Callable[..., Any],
-    excerpt: Any,
-    signatures: Any,
-    fastmath: bool,
-    *options: Any,
+def _remake(
+    function: Callable[..., Any], signatures: Any, fastmath: bool, *options: Any
 ) -> Ufunc:
-    owner = sources.owner(function, excerpt)
-    if isinstance(owner, Ufunc):
-        return owner
-    definition = ScalarFunction(function, signatures, fastmath=fastmath)
-    return Ufunc(definition, *options)
+    return Ufunc(ScalarFunction(function, signatures, fastmath=fastmath), *options)
 
 
 # Weak, since functions hold what they close over.

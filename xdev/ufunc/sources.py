@@ -217,25 +217,41 @@ def compiled(source: Source, like: CodeType) -> CodeType:
 INSIDE = ".__wrapped__"
 
 
-def parts(
-    made: Any, function: Callable[..., Any]
-) -> tuple[Callable[..., Any], Excerpt | None]:
-    """Return the function in a decorator's object, named to be found; its source."""
-    if _named(made.__module__, made.__qualname__) is made:
-        function.__qualname__ = made.__qualname__ + INSIDE
-    return function, excerpt(function.__code__)
+def pickled(
+    decorated: Any,
+    make: Callable[..., Any],
+    function: Callable[..., Any],
+    *options: Any,
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return how to pickle a decorator's object: ``make(function, *options)`` is one.
+
+    The function is named so that it can be found.
+    """
+    if _named(decorated.__module__, decorated.__qualname__) is decorated:
+        function.__qualname__ = decorated.__qualname__ + INSIDE
+    parts = type(decorated), make, function, excerpt(function.__code__)
+    return _unpickled, (*parts, *options)
 
 
-def owner(function: Callable[..., Any], excerpt: Excerpt | None) -> Any:
-    """Return the decorator's object that a module has of a function, else None.
+def _unpickled(
+    kind: type,
+    make: Callable[..., Any],
+    function: Callable[..., Any],
+    excerpt: Excerpt | None,
+    *options: Any,
+) -> Any:
+    """Return the decorator's object that a module has of a function, else a new one.
 
     The function then gets the source that it came with.
     """
     restore(function, excerpt)
-    if not function.__qualname__.endswith(INSIDE):
-        return None
-    decorated = _named(function.__module__, function.__qualname__.removesuffix(INSIDE))
-    return decorated if getattr(decorated, "__wrapped__", None) is function else None
+    if function.__qualname__.endswith(INSIDE):
+        name = function.__qualname__.removesuffix(INSIDE)
+        decorated: Any = _named(function.__module__, name)
+        own = getattr(decorated, "__wrapped__", None)
+        if type(decorated) is kind and own is function:
+            return decorated
+    return make(function, *options)
 
 
 def _named(module: str, name: str) -> Any:
