@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import native
 
 BIG = 1.5e308
 INF = float("inf")
@@ -140,9 +139,7 @@ def test_many_calls_keep_nothing():
         assert abs(one - another) < 50
 
 
-@pytest.mark.skipif(
-    native.STATE != native.COMPILED, reason="Python empties what stands in for the tier"
-)
+@pytest.mark.usefixtures("tier")  # Python empties what stands in for it
 def test_calls_of_the_last_finalizers(python):
     done = python("-c", LATE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "10 7 ", "")
