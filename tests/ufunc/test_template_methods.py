@@ -515,7 +515,6 @@ TEMPLATES = [
     lambda: elementwise(storage=D),
     lambda: elementwise(loop=D),
     lambda: elementwise("Constant"),
-    lambda: elementwise("Constant", storage=D),
     lambda: elementwise("Uniform"),
     lambda: elementwise(dimensions=2),
     lambda: elementwise(wide=True),

@@ -73,7 +73,7 @@ class Operand(NamedTuple):
         ``"Linear"`` (contiguous along rows), ``"Uniform"`` (one element in memory for
         each row), ``"Constant"`` (a number by value), ``"Strided"``, or ``"Output"``.
     storage : numpy.dtype
-        The dtype in memory.
+        The dtype in memory; a number's is that of the loop.
     loop : numpy.dtype
         The dtype that the ufunc's loop takes or gives.
     """
