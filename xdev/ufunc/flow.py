@@ -42,7 +42,7 @@ from xdev.ufunc.sources import first_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from xdev.ufunc.sources import Scope
+    from xdev.ufunc.sources import FunctionScope
 
 
 #: The kinds of names, and those that are assigned; None: nothing runs here.
@@ -63,7 +63,7 @@ class Flow(ast.NodeVisitor):
         What that was compiled to before anything was rewritten in it.
     inputs : sequence of kinds
         Its inputs', the last of which may be missing: they are not known.
-    scope : Scope
+    scope : FunctionScope
         What its names stand for.
     called : callable
         Returns what a call of an outside value makes of its arguments' kinds: the
@@ -75,7 +75,7 @@ class Flow(ast.NodeVisitor):
         tree: ast.FunctionDef,
         code: CodeType,
         inputs: Sequence[Kind],
-        scope: Scope,
+        scope: FunctionScope,
         called: Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]],
     ) -> None:
         self._code, self._scope, self._called = code, scope, called

@@ -15,7 +15,7 @@ from xdev.compile import loops, threads
 from xdev.compile.grid import Argument, cpu
 from xdev.ufunc import calls, sources
 from xdev.ufunc.argument_errors import explain
-from xdev.ufunc.inputs import Counts, strong
+from xdev.ufunc.inputs import CountingParameters, strong
 from xdev.ufunc.kernel_arguments import (
     SUPPORTED,
     Layout,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.cuda_layout import Shape
     from xdev.ufunc.kernel_arguments import Types
     from xdev.ufunc.signatures import Signature
-    from xdev.ufunc.sources import Scope
+    from xdev.ufunc.sources import FunctionScope
 
 # ``@guvectorize``: its forms and its options.
 
@@ -254,11 +254,11 @@ class CoreFunction:
         return [types_of(row[: self.nin], row[self.nin :]) for row in rows]
 
     @functools.cached_property
-    def _counts(self) -> Counts:
-        return Counts(self.function)
+    def _counts(self) -> CountingParameters:
+        return CountingParameters(self.function)
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
-        """Return the dtypes of inputs, as :meth:`Counts.resolve` does."""
+        """Return the dtypes of inputs, as :meth:`CountingParameters.resolve` does."""
         taken = [
             tuple(dtype for dtype, _ in types[: len(args)]) for types in self.signatures
         ]
@@ -381,7 +381,7 @@ class CoreFunction:
         kinds = dict(zip(self.names, arguments, strict=True))
         working = result_type(dtype for dtype, _ in types)
 
-        def also(tree: ast.FunctionDef, scope: Scope) -> None:
+        def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
             WholeArrays(tree, scope, cores).generic_visit(tree)
 
         function = typed(self.function, kinds, working, also)

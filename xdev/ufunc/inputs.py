@@ -16,7 +16,7 @@ from xdev._freed import is_freed, use_after_free
 from xdev.compile.halves import is_bfloat16
 from xdev.errors import not_array
 from xdev.ufunc import sources
-from xdev.ufunc.sources import WEAK, Scope, numpys
+from xdev.ufunc.sources import WEAK, FunctionScope, numpys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -242,7 +242,7 @@ INT64 = np.dtype(np.int64)
 
 
 @final
-class Counts:
+class CountingParameters:
     """The parameters of a function that count, found in its source.
 
     Parameters
@@ -260,7 +260,7 @@ class Counts:
         used, everywhere = list[str](), list[str]()
         if source is not None:
             everywhere += _names(source.node)
-            scope = Scope(source.node, sources.outside(function))
+            scope = FunctionScope(source.node, sources.outside(function))
             for part in _counting(source.node, scope):
                 used += _names(part)
         self._used = [name in used for name in names]
@@ -310,7 +310,7 @@ class Counts:
         return np.result_type(*(values or inputs or [np.dtype(np.bool_)]))
 
 
-def _counting(tree: ast.AST, scope: Scope) -> Iterator[ast.AST]:
+def _counting(tree: ast.AST, scope: FunctionScope) -> Iterator[ast.AST]:
     """Go through the outermost calls of ``range``, and indices."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Call) and scope.builtin(node.func) == "range":

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from xdev.compile.grid import Argument
     from xdev.ufunc.cuda_operands import Array, Number
-    from xdev.ufunc.sources import Scope
+    from xdev.ufunc.sources import FunctionScope
 
 
 @final
 @dataclass(slots=True)
-class Plan:
+class KernelPlan:
     """What was compiled for arguments of some types.
 
     Parameters
@@ -71,7 +71,7 @@ class Plan:
 
 
 #: A plan, the places and types of its numbers, and its arrays' shapes and strides.
-Call = tuple[Plan, list[tuple[int, Any]], list[int]]
+Call = tuple[KernelPlan, list[tuple[int, Any]], list[int]]
 _lock = module_lock()  # guards the making of plans: each is made once
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
@@ -99,7 +99,7 @@ class KernelFunction:
         self.names = check_plain(function, "kernel", "def f(i, x, out)")
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, KernelPlan] = {}
         #: Calls of NumPy's arrays that were made before, by types and layouts.
         self.calls: dict[Any, Call] = {}
         self._writes: dict[Any, frozenset[str]] = {}
@@ -112,7 +112,7 @@ class KernelFunction:
         compile_: Callable[[Grid], Any],
         *,
         checked: bool = False,
-    ) -> Plan:
+    ) -> KernelPlan:
         """Return what runs for arguments, compiled once.
 
         Parameters
@@ -145,7 +145,9 @@ class KernelFunction:
                     with self.refusing_writes(*typing):
                         machine = compile_(grid)
                     kinds, writes = grid.arguments, partial(self.writes, *typing)
-                    plan = Plan(kinds, packer(kinds), machine, writes, grid.checked)
+                    plan = KernelPlan(
+                        kinds, packer(kinds), machine, writes, grid.checked
+                    )
                     self._plans[key] = plan
         return plan
 
@@ -314,7 +316,7 @@ class KernelFunction:
             if kind.ndim is not None
         }
 
-        def also(tree: ast.FunctionDef, scope: Scope) -> None:
+        def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
             rewriter = Checks(tree, scope, arrays) if check else Ranges(scope)
             rewriter.visit(tree)
 
@@ -330,7 +332,7 @@ def typed(
     function: Callable[..., Any],
     kinds: Mapping[str, Argument],
     working: np.dtype[Any],
-    also: Callable[[ast.FunctionDef, Scope], object],
+    also: Callable[[ast.FunctionDef, FunctionScope], object],
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed.
 

@@ -46,7 +46,7 @@ from xdev.ufunc.kinds import (
     wide,
 )
 from xdev.ufunc.rewriting import Plain
-from xdev.ufunc.sources import WEAK, Scope, inside
+from xdev.ufunc.sources import WEAK, FunctionScope, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.kinds import Rules
 
     Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
-    Rewriting = Callable[[ast.FunctionDef, Scope], object]
+    Rewriting = Callable[[ast.FunctionDef, FunctionScope], object]
 
 BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
 NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
@@ -83,7 +83,7 @@ def analysed(
     rules: Rules,
     called: Called,
     also: Rewriting | None = None,
-) -> tuple[ast.FunctionDef, Scope, Flow]:
+) -> tuple[ast.FunctionDef, FunctionScope, Flow]:
     """Return a source in plain words, and what its names and expressions are.
 
     Parameters
@@ -103,7 +103,7 @@ def analysed(
     """
     code, tree = function.__code__, copy.deepcopy(source)
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
-    scope = Scope(tree, sources.outside(function))
+    scope = FunctionScope(tree, sources.outside(function))
     if also:
         also(tree, scope)
     Plain(scope, operators=bool(rules.inputs)).visit(tree)
@@ -202,7 +202,7 @@ def typed(
     tree, scope, flow = analysed(function, source.node, rules, called, also)
     rewriter = _Rewriter(function, scope, rules, replace, flow, inner)
     rewriter.generic_visit(tree)
-    new = sources.compiled(sources.Source(tree, source.imports), code)
+    new = sources.compiled(sources.FunctionSource(tree, source.imports), code)
     return Typed(
         sources.rebuilt(function, new, scope.constants),
         _counted(working) if rewriter.counts else working,
@@ -225,7 +225,7 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(
         self,
         function: Callable[..., Any],
-        scope: Scope,
+        scope: FunctionScope,
         rules: Rules,
         replace: Callable[[object], object],
         flow: Flow,

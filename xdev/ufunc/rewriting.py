@@ -21,7 +21,7 @@ from xdev.ufunc.sources import is_plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xdev.ufunc.sources import Scope
+    from xdev.ufunc.sources import FunctionScope
 
 # Words that compilers have.
 
@@ -45,14 +45,14 @@ class Plain(ast.NodeTransformer):
 
     Parameters
     ----------
-    scope : Scope
+    scope : FunctionScope
         What the names in the source stand for.
     operators : bool
         Whether ``x += y``, and functions that Python has operators for, are written
         with these, and arguments of plain functions that go by name in their places.
     """
 
-    def __init__(self, scope: Scope, *, operators: bool = False) -> None:
+    def __init__(self, scope: FunctionScope, *, operators: bool = False) -> None:
         self._scope, self._operators = scope, operators
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -134,11 +134,11 @@ class Ranges(ast.NodeTransformer):
 
     Parameters
     ----------
-    scope : Scope
+    scope : FunctionScope
         What the names in the source stand for.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: FunctionScope) -> None:
         self._scope = scope
 
     def visit_For(self, node: ast.For) -> ast.For:
@@ -167,14 +167,14 @@ class Checks(ast.NodeTransformer):
     ----------
     tree : ast.FunctionDef
         The source, which gets a parameter more.
-    scope : Scope
+    scope : FunctionScope
         What the names in it stand for.
     arrays : dict of str to int
         The arguments that are arrays, with their places.
     """
 
     def __init__(
-        self, tree: ast.FunctionDef, scope: Scope, arrays: dict[str, int]
+        self, tree: ast.FunctionDef, scope: FunctionScope, arrays: dict[str, int]
     ) -> None:
         self._scope, self._arrays = scope, arrays
         tree.args.args.append(ast.arg(REPORT))
@@ -247,7 +247,7 @@ class WholeArrays(ast.NodeTransformer):
     ----------
     tree : ast.FunctionDef
         The source; begin with its parts.
-    scope : Scope
+    scope : FunctionScope
         What the names in it stand for.
     dimensions : mapping of str to tuple of str
         The core dimensions of each parameter.
@@ -256,7 +256,7 @@ class WholeArrays(ast.NodeTransformer):
     def __init__(
         self,
         tree: ast.FunctionDef,
-        scope: Scope,
+        scope: FunctionScope,
         dimensions: Mapping[str, tuple[str, ...]],
     ) -> None:
         nodes = [*ast.walk(tree)]

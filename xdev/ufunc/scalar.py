@@ -20,7 +20,7 @@ from xdev.compile import digests
 from xdev.compile.halves import is_half
 from xdev.ufunc import calls, foreign, kinds, sources
 from xdev.ufunc.inputs import (
-    Counts,
+    CountingParameters,
     check,
     counted,
     refuse_arrays,
@@ -177,13 +177,13 @@ class ScalarFunction:
         return [each.types for each in typings]
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
-        """Return each argument's dtype, as :meth:`Counts.resolve` does."""
+        """Return each argument's dtype, as :meth:`CountingParameters.resolve` does."""
         return self.counts.resolve(args, [i for i, _ in self.signatures], self.name)
 
     @cached_property
-    def counts(self) -> Counts:
+    def counts(self) -> CountingParameters:
         """The parameters that count: ends of ``range``, and indices."""
-        return Counts(self.function)
+        return CountingParameters(self.function)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing for exactly these input dtypes.

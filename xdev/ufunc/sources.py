@@ -60,7 +60,7 @@ def rebuilt(
     return new
 
 
-class Source(NamedTuple):
+class FunctionSource(NamedTuple):
     """A function's syntax tree, and the names that its module imports.
 
     Python compiles a call on an imported name to other instructions.
@@ -74,7 +74,7 @@ class Source(NamedTuple):
 Excerpt = tuple[str, int, str]
 
 
-def find(code: CodeType) -> Source | None:
+def find(code: CodeType) -> FunctionSource | None:
     """Return the syntax tree that compiles to this code, None if there is no such."""
     return next(
         (found for text in _texts(code) if (found := _within(text, code))), None
@@ -110,12 +110,12 @@ def restore(function: Callable[..., Any], excerpt: Excerpt | None) -> None:
         function.__code__ = code.replace(co_filename=name)
 
 
-def _within(text: str, code: CodeType) -> Source | None:
+def _within(text: str, code: CodeType) -> FunctionSource | None:
     """Return the syntax tree in a text that compiles to this code."""
     functions, imports = _parsed(text)
     for node in functions:
         if first_line(node) == code.co_firstlineno:
-            source = Source(node, imports)
+            source = FunctionSource(node, imports)
             if _content(compiled(source, code)) == _content(code):
                 return source
     return None
@@ -184,7 +184,7 @@ def _content(code: CodeType) -> tuple[object, ...]:
     return code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants
 
 
-def compiled(source: Source, like: CodeType) -> CodeType:
+def compiled(source: FunctionSource, like: CodeType) -> CodeType:
     """Compile a function alone, inside one whose arguments are its closure."""
     node = copy.copy(source.node)
     node.args = copy.copy(node.args)
@@ -340,7 +340,7 @@ def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
 
 
 @final
-class Scope:
+class FunctionScope:
     """What names in a function's source stand for.
 
     Parameters
