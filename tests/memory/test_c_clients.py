@@ -174,7 +174,7 @@ def test_a_block_that_came_back_under_tracking_is_no_leak(pool):
             client.free(address)
             block = pool.acquire(4096)
             del block
-            pool.state.settled()
+            pool.state.drained()
             assert pool.stats().allocated == 0
         assert tracking.TRACKER.live[pool.state] == {}
     assert pool.reclaim() == pool.stats().grown_bytes

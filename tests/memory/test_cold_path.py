@@ -55,7 +55,7 @@ def segmented(n):
 def take_and_put(heap, nbytes):
     chunk = heap.take(nbytes, 0)
     heap.put(chunk)
-    heap.settle()
+    heap.flush_bins()
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +64,15 @@ def heaps():
 
 
 STEPS = {
-    "take, put, settle": lambda heap, chunk, _: take_and_put(heap, chunk.nbytes - 512),
+    "take, put, flush": lambda heap, chunk, _: take_and_put(heap, chunk.nbytes - 512),
     "take what nothing holds": lambda heap, *_: heap.take(1 << 60, 0),
     "steal": lambda heap, chunk, _: heap.restore(heap.steal(chunk.nbytes - 512, 1)),
     "find": lambda heap, chunk, _: heap.find(chunk.address + 7),
     "find in segments": lambda *heaps: heaps[-1].find(500 << 30),
-    "merge": lambda heap, *_: heap.unify(1, heap.lift(1)),
-    "nothing to trim": lambda *heaps: heaps[-1].spare(least=TRIMMED),
+    "merge": lambda heap, *_: heap.put_merged(1, heap.take_other_streams(1)),
+    "nothing to trim": lambda *heaps: heaps[-1].take_free_segments(least=TRIMMED),
     "spare one": lambda *heaps: [
-        heaps[-1].restore(segment.first) for segment in heaps[-1].spare(1)
+        heaps[-1].restore(segment.first) for segment in heaps[-1].take_free_segments(1)
     ],
 }
 
@@ -101,5 +101,5 @@ def test_classes_do_not_pile_up():
             size << 40, size * 512, None, size * 512, 0
         )
         heap.put(chunk)
-        heap.settle()
+        heap.flush_bins()
     assert not heap.bins

@@ -110,7 +110,7 @@ class Collector:
         # Where there are assignments only no collection can come: between a lock and
         # its flag, and under the budget's.
         state = self.pool.state
-        if state._lock._is_owned() and not state._torn:
+        if state._lock._is_owned() and not state._deciding:
             return self.collect
         if state.budget._lock._is_owned():
             return self.collect

@@ -65,7 +65,7 @@ def make_room(nbytes: int, index: int) -> None:
         _allocators[-1](nbytes, index)  # it goes back at once, for whoever is next
 
 
-def settle(values: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
+def account(values: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
     """Count an array's memory as fake device ``index``'s; it is copied if not NumPy's.
 
     Raises

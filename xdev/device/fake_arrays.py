@@ -19,7 +19,7 @@ from xdev._freed import Remains, use_after_free
 from xdev._numpy_names import advice_on
 from xdev.device.choice import CPU, Device
 from xdev.device.copies import announce
-from xdev.device.fake import NOT_IN_CUPY, settle
+from xdev.device.fake import NOT_IN_CUPY, account
 from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class FakeArray:
         if values.dtype.char not in DTYPES:
             message = f"arrays on {device} have no dtype {values.dtype}, as on CUDA"
             raise TypeError(message)
-        self._values = settle(values, device.index)
+        self._values = account(values, device.index)
         self.device = device
 
     if TYPE_CHECKING:

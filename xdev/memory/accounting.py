@@ -356,7 +356,7 @@ class ChunkStates:
 
     def __init__(self, state: "PoolState", heap: "Heap") -> None:
         self._state, self._lists = state, state.free_lists
-        self._late = {id(chunk) for chunk in state.deferred.chunks()}
+        self._pending = {id(chunk) for chunk in state.deferred.chunks()}
         self._free = {id(chunk) for chunk in heap.binned()}
 
     def is_free(self, chunk: "Chunk") -> bool:
@@ -367,9 +367,9 @@ class ChunkStates:
         """Return whether native lists have a chunk free, and its rounds there."""
         return (False, 0) if self._lists is None else self._lists.look(chunk)
 
-    def is_late(self, chunk: "Chunk") -> bool:
+    def is_pending(self, chunk: "Chunk") -> bool:
         """Say whether a chunk was dropped, and waits for other streams."""
-        return id(chunk) in self._late
+        return id(chunk) in self._pending
 
     def count(self) -> "tuple[dict[str, Counter[int]], int]":
         """Walk through the segments.
@@ -395,7 +395,7 @@ class ChunkStates:
                     free.append(size)
                     continue
                 used = True
-                if id(chunk) in self._late:
+                if id(chunk) in self._pending:
                     waiting.append(size)
                     continue
                 live.append(size)

@@ -327,7 +327,7 @@ class Heap:
         asks for by turns would empty each other's bins at every request.
         """
         chunk = self.hit(nbytes, stream) or self._fitting(nbytes, stream, anywhere)
-        if chunk is None and self.settle():
+        if chunk is None and self.flush_bins():
             chunk = self._fitting(nbytes, stream, anywhere)
         return chunk
 
@@ -345,7 +345,7 @@ class Heap:
         With ``least`` only a wholly free segment, of so many bytes and at most an
         eighth more than the request needs.
         """
-        self.settle()
+        self.flush_bins()
         if least:
             granted = self.granted(nbytes)
             whole = self._whole.ceiling((max(granted, least), 0))
@@ -382,25 +382,25 @@ class Heap:
         except KeyError:
             self.bins[key] = [chunk]
 
-    def settle(self) -> bool:
+    def flush_bins(self) -> bool:
         """Empty the bins onto the free lists, where neighbours merge; say if any."""
-        settled = False
+        flushed = False
         for chunk in self.elsewhere():
             self._add_free(chunk)
-            settled = True
+            flushed = True
         for chunks in self.bins.values():
             while chunks:
                 self._add_free(chunks.pop())
-                settled = True
+                flushed = True
         self.bins.clear()
-        return settled
+        return flushed
 
-    def spare(self, nbytes: float = inf, least: int = 0) -> list[Segment]:
+    def take_free_segments(self, nbytes: float = inf, least: int = 0) -> list[Segment]:
         """Remove and return wholly free segments, largest first.
 
         As many as make ``nbytes`` or more, each of at least ``least``.
         """
-        self.settle()
+        self.flush_bins()
         chosen: list[Segment] = []
         for segment in reversed(self._whole):
             if segment.nbytes < least or nbytes <= 0:
@@ -419,19 +419,19 @@ class Heap:
 
     def fullest(self) -> int:
         """Return the stream that has the most free memory, 0 where there is none."""
-        self.settle()
+        self.flush_bins()
         sums: defaultdict[int, int] = defaultdict(int)
         for (stream, _), free_list in self._free_lists.items():
             sums[stream] += sum(chunk.nbytes for chunk in free_list)
         return max(sums, key=sums.__getitem__, default=0)
 
-    def lift(self, stream: int) -> list[Chunk]:
+    def take_other_streams(self, stream: int) -> list[Chunk]:
         """Take out the free chunks of all streams but this one.
 
         What is freed from now on stays apart from them, so once the work queued so far
-        has ended, :meth:`unify` may merge them.
+        has ended, :meth:`put_merged` may merge them.
         """
-        self.settle()
+        self.flush_bins()
         lifted = [
             chunk
             for (other, _), free_list in self._free_lists.items()
@@ -447,7 +447,7 @@ class Heap:
         }
         return lifted
 
-    def unify(self, stream: int, lifted: Iterable[Chunk]) -> None:
+    def put_merged(self, stream: int, lifted: Iterable[Chunk]) -> None:
         """Put lifted chunks back as this stream's, merged: no work uses them."""
         for chunk in lifted:
             chunk.stream = stream
@@ -458,7 +458,7 @@ class Heap:
 
         With ``least`` only wholly free segments of so many bytes.
         """
-        self.settle()
+        self.flush_bins()
         for (owner, _), free_list in list(self._free_lists.items()):
             if owner == handle:
                 chunks = [
@@ -468,7 +468,7 @@ class Heap:
                 ]
                 for chunk in chunks:
                     self._unplace(chunk)
-                self.unify(stream, chunks)
+                self.put_merged(stream, chunks)
 
     def inherit(self, handle: int, stream: int) -> list[Chunk]:
         """Make all of a stream that ended another's; return what of it is in use."""
@@ -485,7 +485,7 @@ class Heap:
 
     def unlisted(self) -> list[Chunk]:
         """Return the chunks that are in use, or wait for queued work."""
-        self.settle()
+        self.flush_bins()
         return [c for segment in self for c in segment if not c.listed]
 
     def binned(self) -> Iterator[Chunk]:

@@ -146,7 +146,7 @@ def recorded() -> list[Happening]:
         return [] if _recording is None else list(_recording.happenings)
 
 
-LIVE, LATE, FREE = "active_allocated", "active_pending_free", "inactive"
+LIVE, PENDING, FREE = "active_allocated", "active_pending_free", "inactive"
 RMM_HEADER = "Thread,Time,Action,Pointer,Size,Stream"
 #: PyTorch's name of an event, and RMM's; the others are not in RMM's log.
 RMM = {
@@ -246,7 +246,7 @@ def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str
         "address": chunk.address,
         "size": chunk.nbytes,
         "requested_size": 0 if free else asked,
-        "state": FREE if free else LATE if chunk_states.is_late(chunk) else LIVE,
+        "state": FREE if free else PENDING if chunk_states.is_pending(chunk) else LIVE,
         "frames": [] if free else makers.get(chunk.address, []),
     }
 

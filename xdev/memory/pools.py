@@ -208,7 +208,7 @@ class Pool:
             No step of the ladder could serve it.
         """
         state = self.state
-        if state.free_lists is None or state.listeners or state.shut:
+        if state.free_lists is None or state.listeners or state.over_limit:
             return False
         chunk, size, _ = self.take_for_c(nbytes, stream)
         if state.free_lists.adopt(chunk, size, free=True):
@@ -222,10 +222,10 @@ class Pool:
             message = f"a block of {nbytes} B is not possible: ask for 0 to 2**63 - 1"
             raise ValueError(message)
         state = self.state
-        if state.shut:  # there may be room again
+        if state.over_limit:  # there may be room again
             self.heed_limit()
         chunk = None
-        if self._quiet and not state.shut:
+        if self._quiet and not state.over_limit:
             chunk = state.hit(nbytes, stream)
         if chunk is None:
             chunk = allocate_with_retry(state, max(1, nbytes), stream)
@@ -294,7 +294,7 @@ class Pool:
     def _swept(self) -> PoolState:
         """Return the state, without what exceptions left in it."""
         state = self.state
-        if state.settled():
+        if state.drained():
             state.sweep()
         return state
 
@@ -343,11 +343,11 @@ class Pool:
         """
         state = self.state
         while True:
-            shut = state.shut = state.budget.excess > 0
-            self._recent = state.pending if self._quiet and not shut else ()
+            over_limit = state.over_limit = state.budget.excess > 0
+            self._recent = state.pending if self._quiet and not over_limit else ()
             if state.free_lists is not None:
-                state.free_lists.bar(OVER_LIMIT, shut)
-            if shut == (state.budget.excess > 0):  # else it changed meanwhile
+                state.free_lists.bar(OVER_LIMIT, over_limit)
+            if over_limit == (state.budget.excess > 0):  # else it changed meanwhile
                 return
 
     def after_fork(self) -> None:

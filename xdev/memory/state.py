@@ -5,11 +5,11 @@ Locks. ``_lock`` guards heap and ledger, and only pure work is done under it
 so that nobody is refused while a return is on its way (*moves*). Order: ``moving``,
 then ``_lock``, then the budget's own.
 
-Finalizers take neither: they append to ``_pending``. The collector may also run a
+Finalizers take neither: they append to ``pending``. The collector may also run a
 user's finalizer in the middle of work under ``_lock``, in the same thread, and that may
-ask for memory: such a call finds ``_torn`` set, leaves the heap alone and is served by
-the source (:meth:`PoolState.serve_apart`). So does every call while Python shuts down:
-a daemon thread may have ended with a lock held, in the middle of a change.
+ask for memory: such a call finds ``_deciding`` set, leaves the heap alone and is served
+by the source (:meth:`PoolState.serve_apart`). So does every call while Python shuts
+down: a daemon thread may have ended with a lock held, in the middle of a change.
 
 Exceptions. Ctrl-C, a RecursionError or a MemoryError may come between any two steps,
 and any call of the source may fail.
@@ -87,14 +87,14 @@ class PoolState:
         self.release = self.pending.append
         self.newest = threading.local()  # .address: of what this thread grew last
         self._lock, self.moving = threading.RLock(), threading.RLock()
-        self._torn = False  # whether a decision is under way, or was left half done
-        self._adrift = False  # likewise for moves
-        self._apart = False  # likewise for what is served apart
+        self._deciding = False  # whether a decision is under way, or was left half done
+        self._in_move = False  # likewise for moves
+        self._serving_apart = False  # likewise for what is served apart
         #: All that the source has lent, by address, in the heap or not.
         self.segments: dict[int, Segment] = {}
-        self._strays: list[Segment] = []  # served apart, and not in the heap yet
+        self._unlisted: list[Segment] = []  # served apart, and not in the heap yet
         self.inherited = False  # whether it is the parent's, in a forked child
-        self.shut = False  # whether free memory needs a look at the limit
+        self.over_limit = False  # whether free memory needs a look at the limit
         self.deferred = DeferredFrees(self)
 
     # -- under the lock: pure work ----------------------------------------------------
@@ -106,11 +106,11 @@ class PoolState:
         """
         while not is_finalizing():
             with self._lock:
-                if not self._torn:
-                    self._torn = True
+                if not self._deciding:
+                    self._deciding = True
                     self._drain()
                     result = choice(self.heap)
-                    self._torn = False
+                    self._deciding = False
                     return result
             if self._lock._is_owned() or self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
                 break  # in the middle of a decision; or of a move, which has to end
@@ -122,30 +122,30 @@ class PoolState:
         if is_finalizing():
             return None
         with self._lock:
-            if self._torn:
+            if self._deciding:
                 return None
-            self._torn = True
+            self._deciding = True
             self._drain()
             chunk = self.heap.hit(nbytes, stream)
             if chunk is not None:
                 chunk.request = nbytes
                 self.ledger.take(chunk.nbytes)
-            self._torn = False
+            self._deciding = False
             return chunk
 
     def move(self, act: Callable[[], T]) -> T:
         """Move memory between heap and source, one thread at a time.
 
-        It is not for a finalizer in the middle of a decision (:meth:`settled`).
+        It is not for a finalizer in the middle of a decision (:meth:`drained`).
         """
         if self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001 - a part of a move
             return act()
         with self.moving:
-            if self._adrift or self._torn or self._apart:
+            if self._in_move or self._deciding or self._serving_apart:
                 self.mend()
-            self._adrift = True
+            self._in_move = True
             result = act()
-            self._adrift = False
+            self._in_move = False
             return result
 
     # -- after an exception -----------------------------------------------------------
@@ -160,7 +160,7 @@ class PoolState:
 
     def _sweep(self) -> None:
         if self.decide(self._has_lost):
-            self._adrift = True
+            self._in_move = True
             self.mend()
 
     def _has_lost(self, heap: Heap) -> bool:
@@ -175,14 +175,14 @@ class PoolState:
         """Rebuild what was left half done; called with ``moving`` held."""
         self.upstream.recount()
         with self._lock:
-            if not (self._torn or self._adrift or self._apart):
+            if not (self._deciding or self._in_move or self._serving_apart):
                 return  # it was another thread's decision, which is done
-            self._torn = True
+            self._deciding = True
             segments: list[Segment] | None = None
             while segments is None or len(segments) != len(self.segments):
                 segments = self._reconciled()
                 self._rebuild(segments)  # a finalizer may come between, and be served
-            self._torn = self._adrift = self._apart = False
+            self._deciding = self._in_move = self._serving_apart = False
 
     def _reconciled(self) -> list[Segment]:
         """Return the segments that are lent, all and no others."""
@@ -227,8 +227,8 @@ class PoolState:
     def _drain(self) -> None:
         """Take back what was dropped; called in a decision."""
         pending, heap, ledger = self.pending, self.heap, self.ledger
-        while self._strays:
-            heap.add(self._strays.pop())
+        while self._unlisted:
+            heap.add(self._unlisted.pop())
         while pending:
             try:
                 chunk = pending.popleft()
@@ -269,7 +269,7 @@ class PoolState:
             self.free_lists, self.heap.elsewhere = lists, self.from_lists
             self.ledger.share(lists)
             lists.bar(LISTENED, bool(self.listeners))
-            lists.bar(OVER_LIMIT, self.shut)
+            lists.bar(OVER_LIMIT, self.over_limit)
 
     def from_lists(self) -> list[Chunk]:
         """Take the chunks of the native free lists; called in a decision."""
@@ -305,9 +305,9 @@ class PoolState:
             act()
             return
         with self._lock:
-            torn, self._torn = self._torn, True
+            before, self._deciding = self._deciding, True
             act()
-            self._torn = torn
+            self._deciding = before
 
     # -- verbs of the ladder: each returns a chunk in use, an error, or None ----------
 
@@ -316,7 +316,7 @@ class PoolState:
 
         def choose(heap: Heap) -> Chunk | None:
             chunk = heap.take(nbytes, stream, anywhere=anywhere)
-            chunk = self._admitted(heap, chunk) if self.shut else chunk
+            chunk = self._admitted(heap, chunk) if self.over_limit else chunk
             self.newest.address = 0  # a finalizer may have grown and used it meanwhile
             return self._hand_out(chunk, nbytes)
 
@@ -381,19 +381,19 @@ class PoolState:
 
         The segment joins the heap in the next decision.
         """
-        self._apart = True
+        self._serving_apart = True
         size = self.heap.granted(nbytes)
         address = self.upstream.borrow(size, stream)
         if address is None or isinstance(address, MemoryError):
             return address
         segment = self.segments[address] = Segment(address, size, self)
-        self._strays.append(segment)
+        self._unlisted.append(segment)
         self._tell_grown(address, size)
         chunk = segment.first
         chunk.stream = stream
         self.ledger.grow(size, self.upstream.idle)
         self._hand_out(chunk, nbytes)
-        self._apart = False
+        self._serving_apart = False
         return chunk
 
     # -- steps that make room ---------------------------------------------------------
@@ -411,18 +411,18 @@ class PoolState:
 
         Return how much went back to the source, as :meth:`process_pending` does [B].
         """
-        return self.move(partial(self._synchronize, stream)) if self.settled() else 0
+        return self.move(partial(self._synchronize, stream)) if self.drained() else 0
 
     def _synchronize(self, stream: int | None) -> int:
         gone = self.process_pending() or 0
 
-        def lift(heap: Heap) -> tuple[int, list[Chunk]]:
+        def take(heap: Heap) -> tuple[int, list[Chunk]]:
             heir = heap.fullest() if stream is None else stream
-            return heir, heap.lift(heir)
+            return heir, heap.take_other_streams(heir)
 
-        heir, lifted = self.decide(lift) or (stream or 0, [])
+        heir, lifted = self.decide(take) or (stream or 0, [])
         free = self.deferred.synchronize()
-        self.decide(lambda heap: heap.unify(heir, lifted + free))
+        self.decide(lambda heap: heap.put_merged(heir, lifted + free))
         self.count("syncs")
         return gone
 
@@ -432,12 +432,12 @@ class PoolState:
         Return how much went back to the source, where nothing is kept [B]; None where
         the heap is to be left alone.
         """
-        if not self.settled():
+        if not self.drained():
             return None
         self.move(self.deferred.process_events)
         return 0 if self.policy.keeps else self.return_segments()
 
-    def settled(self) -> bool:
+    def drained(self) -> bool:
         """Drain what was dropped; say whether that was possible.
 
         It is not for a finalizer in the middle of a decision, which must not go on:
@@ -450,7 +450,7 @@ class PoolState:
     def reclaim(self, nbytes: float) -> int:
         """Give back ``nbytes`` or more, or all that can be, as :meth:`Pool.reclaim`."""
         freed = self.process_pending() or 0
-        if self.settled():
+        if self.drained():
             self.sweep()
         freed += self.give_back(nbytes - freed)
         if freed < nbytes and self.ledger.reserved > self.ledger.allocated:
@@ -463,7 +463,7 @@ class PoolState:
 
         As much as makes ``nbytes`` or more. How much went is exact.
         """
-        return self.move(partial(self._give_back, nbytes)) if self.settled() else 0
+        return self.move(partial(self._give_back, nbytes)) if self.drained() else 0
 
     def _give_back(self, nbytes: float) -> int:
         total = self.return_segments(nbytes)
@@ -481,9 +481,11 @@ class PoolState:
         return self.move(partial(self._return, nbytes, least))
 
     def _return(self, nbytes: float, least: int) -> int:
-        segments = self.decide(lambda heap: heap.spare(nbytes, least)) or []
+        segments = (
+            self.decide(lambda heap: heap.take_free_segments(nbytes, least)) or []
+        )
         total = sum(map(self.upstream.take_back, segments))
-        self.upstream.settle()
+        self.upstream.update_budget()
 
         def note(_: Heap) -> None:
             self.ledger.trims += len(segments) if least else 0

@@ -366,7 +366,7 @@ def begin() -> None:
             if asked == _config.AT_EXIT:
                 atexit.register(_report_at_exit)
             _begun = True
-            _settle()
+            _apply()
 
 
 def active() -> bool:
@@ -380,10 +380,10 @@ def want(who: object, *, wanted: bool) -> None:
     """Track from now on, or no longer for whom; for nobody, what is known goes."""
     with _lock:
         (_wanted.add if wanted else _wanted.discard)(who)
-        _settle()
+        _apply()
 
 
-def _settle() -> None:
+def _apply() -> None:
     """Do what is wanted, whatever an interrupt left; called with the lock held."""
     hooks.replace(Tracker, TRACKER if _wanted else None)
     if not _wanted:
@@ -469,7 +469,7 @@ def outstanding_by_line(
     pools = registry.existing(device, kind)
     states = {pool.state for pool in pools}
     for state in states:
-        state.settled()  # what was dropped is drained
+        state.drained()  # what was dropped is drained
     blocks = TRACKER.items(states)
     numpys = kind != "pinned" and as_device(device).type == "cpu"
     if numpys and active():
@@ -480,7 +480,7 @@ def outstanding_by_line(
 def report() -> str:
     """Return the live blocks of all pools, by line."""
     for state in list(TRACKER.live):
-        state.settled()
+        state.drained()
     return report_of(TRACKER.items() + buffers(TRACKER.of_numpy()))
 
 

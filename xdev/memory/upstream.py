@@ -96,7 +96,7 @@ class Upstream:
             raise
         if isinstance(address, MemoryError):
             self._budget.draw(self, -fresh)
-            self.settle()
+            self.update_budget()
         elif self._in_order:
             self._used += size
             if not self._budget.draw(self, self._source.held() - self.drawn):
@@ -113,7 +113,7 @@ class Upstream:
             self._count("syncs")
             self._source.trim(self.drawn)
         finally:
-            self.settle()
+            self.update_budget()
 
     def take_back(self, segment: Segment) -> int:
         """Give a segment back; return how much of it left the pool's hands [B]."""
@@ -135,10 +135,10 @@ class Upstream:
             return 0
         before = self._source.held()
         self._source.trim(max(0, before - nbytes))
-        self.settle()
+        self.update_budget()
         return int(before - self.drawn)
 
-    def settle(self) -> None:
+    def update_budget(self) -> None:
         """Bring the budget up to date: what a source keeps it alone knows."""
         if self._in_order:
             self._budget.note(self, self._source.held())
@@ -157,7 +157,7 @@ class Upstream:
             self._used = used = self._lent()
             if not self._in_order:
                 self._budget.note(self, used)
-        self.settle()
+        self.update_budget()
 
     def _lent(self) -> int:
         return sum(order[0] for order in list(self.lent.values()))

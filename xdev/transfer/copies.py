@@ -22,11 +22,11 @@ from xdev.device.natives import natives
 from xdev.errors import ConfigurationError, DeviceMismatchError
 from xdev.transfer.exporters import (
     as_array,
+    computed,
     copy_on_host,
     dtype_of,
     host_values,
     refuse_mask,
-    settled,
     shared,
 )
 
@@ -190,7 +190,7 @@ def to_device(
             )
             return to_library(x, source, target, move)
     if not plain:
-        x = settled(x)
+        x = computed(x)
     return _placed(x, source, target, stream, copy, non_blocking, out)
 
 

@@ -147,7 +147,7 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
         raise TypeError(f"NumPy and CuPy have no dtype {name!r}: {way}") from error
 
 
-def settled(x: Any) -> Any:
+def computed(x: Any) -> Any:
     """Return an array whose memory holds its values: Dask's are computed first.
 
     Raises
