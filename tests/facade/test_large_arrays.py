@@ -22,13 +22,18 @@ hypothetical = settings(suppress_health_check=[HealthCheck.function_scoped_fixtu
 @pytest.fixture(params=[2, 3, 16])
 def parts(request, monkeypatch):
     """Share every call, however small, by so many threads; return what was shared."""
-    shared, run = [], threads.run
+    shared, run, elements = [], threads.run, threads.elements
 
     def noted(task, n, *, grain=1):
         shared.append(n)
         run(task, n, grain=1 if grain < ufunc_threads.LINE else ufunc_threads.LINE)
 
+    def noted_elements(*args, **options):
+        shared.append(args)
+        return elements(*args, **options)
+
     monkeypatch.setattr(threads, "run", noted)
+    monkeypatch.setattr(threads, "elements", noted_elements)
     monkeypatch.setattr(threads._config, "num_threads", lambda: request.param)
     for name, value in {"CUT": 1e-12, "REST": 0, "LEAST": 1, "SURE": 1}.items():
         monkeypatch.setattr(threads, name, value)

@@ -16,21 +16,24 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _config, _optional
 from xdev.compile import threads
+from xdev.compile.threads import CostModel
 from xdev.facade.cpu import folded_count, variance
 from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
 from xdev.ufunc import layout
-from xdev.ufunc.cpu_threads import Errors, cost_model, share
+from xdev.ufunc.cpu_threads import Errors, cost_model, report_errors, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.compile.threads import CostModel
     from xdev.facade.backends import Axes
 
 PART = 1 << 18  # elements of a part of a fold: a call takes much less time than they do
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
 NUMBERS = "biufc"  # kinds of data types
+LINE = 64  # columns: no two threads write to one cache line
+PIECES = 4  # of a thread's share of columns
+ZEROS = np.full(2, -0.0)  # their fold is what NumPy begins a sum with
 _costs: dict[tuple[Any, ...], CostModel] = {}
 
 
@@ -39,12 +42,13 @@ def _quicker(
     size: int,
     alone: Callable[[], Any],
     shared: Callable[[int], Any],
+    model: Callable[[], CostModel] = cost_model,
 ) -> Any:
     """Compute in one thread, or by ``shared(grain)`` in several; note the time.
 
     ``key`` stands for the calls that take the same time for an element.
     """
-    cost = _costs.get(key) or _costs.setdefault(key, cost_model())
+    cost = _costs.get(key) or _costs.setdefault(key, model())
     start = perf_counter()
     if cost.is_worth_threads(size):
         result = shared(cost.grain)
@@ -70,6 +74,51 @@ def _laid_out(example: Any, shape: Sequence[int], dtype: Any = None) -> Any:
 # -- folds ----------------------------------------------------------------------------
 
 
+def _by_loop(loop: int, ufunc: Any, x: Any, out: Any) -> Callable[[int], None]:
+    """Return what folds the rows of an array, or its columns, by an inner loop.
+
+    Threads that only call it need no interpreter's lock, for which sixteen wait longer
+    than a part of a fold takes. The results have the bits of ``ufunc.reduce``.
+
+    Parameters
+    ----------
+    loop : int
+        The address of the ufunc's loop for this data type.
+    x : array, shape (rows, columns)
+        In C order.
+    out : array, shape (rows,) or (1, columns)
+        The folds of rows, or of columns.
+    """
+    item, (rows, columns) = x.itemsize, x.shape
+    row, places = x.strides[0], [out.ctypes.data, x.ctypes.data, out.ctypes.data]
+
+    def run(shape: Sequence[int], steps: Any, at: int = 0, grain: int = 1) -> int:
+        moved = [place + at * item for place in places]
+        return threads.elements(
+            loop, shape, moved, steps, math.prod(shape), grain=grain
+        )
+
+    def fold(grain: int) -> None:
+        first = x[:, 0] if out.ndim == 1 else x[0]
+        nothing = ufunc.identity is None
+        out[...] = first if nothing else ufunc.reduce(ZEROS.astype(x.dtype))
+        if out.ndim == 1:
+            line = columns * max(1, grain // columns)
+            steps = (item, row, item), (0, item, 0)
+            exceptions = run(x.shape, steps, grain=line)
+        else:  # each thread takes some columns of all rows
+            each = LINE * -(-columns // (PIECES * _config.num_threads() * LINE))
+            steps = (0, row, 0), (item,) * 3
+            blocks, rest = divmod(columns, each)
+            shape = blocks, rows, each
+            exceptions = run(shape, ((each * item,) * 3, *steps), grain=rows * each)
+            if rest:
+                exceptions |= run((rows, rest), steps, columns - rest, rows * rest)
+        report_errors("reduce", exceptions)
+
+    return fold
+
+
 def _folded(
     key: tuple[Any, ...],
     x: Any,
@@ -77,6 +126,7 @@ def _folded(
     dtype: Any,
     keepdims: bool,
     part: Callable[[Any, Any, Any], object],
+    loop: int = 0,
 ) -> Any:
     """Fold along axes; all elements block by block. None: NumPy must do it, or refuse.
 
@@ -88,8 +138,10 @@ def _folded(
         The result's.
     part : callable
         ``part(x, axes, out)`` folds into an output that keeps the axes.
+    loop : int
+        The ufunc's inner loop, if that is all of the part.
     """
-    ufunc, errors = key[0], Errors()
+    errors = Errors()
     try:
         axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
     except (TypeError, ValueError):
@@ -97,37 +149,84 @@ def _folded(
     if isinstance(axis, list):
         return None
     noted = errors.noted()(part)
-    if len(axes) == x.ndim:
-        if not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
-            return None
-        flat, folds = x.ravel("K"), np.empty(-(-x.size // PART), dtype)
-
-        def work(start: int, stop: int) -> None:
-            for k in range(start, stop):
-                noted(flat[k * PART : (k + 1) * PART], None, folds[k : k + 1])
-
-        count, run = len(folds), threads.run
-        _quicker(key, x.size, lambda: work(0, count), lambda _: run(work, count))
-        with errors.noted():
-            result = ufunc.reduce(folds)
-        result = result.reshape((1,) * x.ndim) if keepdims else result
+    if len(axes) < x.ndim:
+        result = _along(key, x, axes, dtype, keepdims, noted, loop)
+    elif not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
+        return None
     else:
-        lost = () if keepdims else axes
-        kept = [(1 if k in axes else n) for k, n in enumerate(x.shape)]
-        with np.errstate(all="ignore"):
-            example = ufunc.reduce(_corner(x), axes, keepdims=keepdims)
-        shape = [n for k, n in enumerate(kept) if k not in lost]
-        result = _laid_out(example, shape, dtype)
-        whole = np.expand_dims(result, lost)
-
-        def along(x: Any, out: Any) -> None:
-            noted(x, axes, out)
-
-        def shared(grain: int) -> None:
-            share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
-
-        _quicker((*key, axes), x.size, lambda: along(x, whole), shared)
+        folds = _of_parts(key, x.ravel("K"), dtype, noted, loop)
+        with errors.noted():
+            result = key[0].reduce(folds)
+        result = result.reshape((1,) * x.ndim) if keepdims else result
     errors.tell("reduce")
+    return result
+
+
+def _of_parts(
+    key: tuple[Any, ...],
+    x: Any,
+    dtype: Any,
+    part: Callable[[Any, Any, Any], object],
+    loop: int,
+) -> Any:
+    """Return the folds of parts of all elements."""
+    folds, full = np.empty(-(-x.size // PART), dtype), x.size // PART
+
+    def work(start: int, stop: int) -> None:
+        for k in range(start, stop):
+            part(x[k * PART : (k + 1) * PART], None, folds[k : k + 1])
+
+    def alone() -> None:
+        work(0, len(folds))
+
+    def native(grain: int) -> None:
+        rows = x[: full * PART].reshape(full, PART)
+        _by_loop(loop, key[0], rows, folds[:full])(grain)
+        work(full, len(folds))
+
+    def shared(_: int) -> None:
+        threads.run(work, len(folds))
+
+    if loop and full:
+        _quicker((*key, loop), x.size, alone, native, CostModel)
+    else:
+        _quicker(key, x.size, alone, shared)
+    return folds
+
+
+def _along(
+    key: tuple[Any, ...],
+    x: Any,
+    axes: tuple[int, ...],
+    dtype: Any,
+    keepdims: bool,
+    part: Callable[[Any, Any, Any], object],
+    loop: int,
+) -> Any:
+    """Fold along some axes: threads share what is left."""
+    ufunc, lost = key[0], () if keepdims else axes
+    kept = [(1 if k in axes else n) for k, n in enumerate(x.shape)]
+    with np.errstate(all="ignore"):
+        example = ufunc.reduce(_corner(x), axes, keepdims=keepdims)
+    shape = [n for k, n in enumerate(kept) if k not in lost]
+    result = _laid_out(example, shape, dtype)
+    whole = np.expand_dims(result, lost)
+
+    def along(x: Any, out: Any) -> None:
+        part(x, axes, out)
+
+    def alone() -> None:
+        along(x, whole)
+
+    def shared(grain: int) -> None:
+        share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
+
+    matrix = x.ndim == 2 and x.flags.c_contiguous and x.shape[1] >= LINE  # noqa: PLR2004
+    if loop and matrix:
+        native = _by_loop(loop, ufunc, x, whole.reshape(-1) if axes == (1,) else whole)
+        _quicker((*key, axes, loop), x.size, alone, native, CostModel)
+    else:
+        _quicker((*key, axes), x.size, alone, shared)
     return result
 
 
@@ -148,7 +247,9 @@ def reduction(ufunc: Any) -> Callable[..., Any]:
         result = None
         if x.dtype.kind in NUMBERS:  # threads share no objects
             own = ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype
-            result = _folded((ufunc, x.dtype, dtype), x, axis, own, keepdims, part)
+            key, alike = (ufunc, x.dtype, dtype), own == x.dtype and x.flags.aligned
+            loop = threads.loop_of(ufunc, x.dtype) if alike and x.size else 0
+            result = _folded(key, x, axis, own, keepdims, part, loop)
         if result is None:
             return plain(x, axis=axis, dtype=dtype, keepdims=keepdims)
         return result
@@ -178,7 +279,8 @@ def var(
         mean = _sum(_add, x) / x.dtype.type(count) if flat else None
 
         def part(x: Any, axes: Any, out: Any) -> None:
-            distances = x - (mean if flat else _add(x, axes, None, None, True) / count)
+            center = mean if flat else _add(x, axes, None, None, True) / count
+            distances = np.subtract(x, center, out=host_array(x.shape, x.dtype))
             distances *= distances
             _add(distances, axes, None, out, True)
 
