@@ -280,7 +280,8 @@ def var(
 
         def part(x: Any, axes: Any, out: Any) -> None:
             center = mean if flat else _add(x, axes, None, None, True) / count
-            distances = np.subtract(x, center, out=host_array(x.shape, x.dtype))
+            distances: Any = host_array(x.shape, x.dtype)
+            np.subtract(x, center, out=distances)
             distances *= distances
             _add(distances, axes, None, out, True)
 
