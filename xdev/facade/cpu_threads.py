@@ -276,7 +276,7 @@ def var(
     count, result = folded_count(x, axis), None
     if count > correction:
         flat = axis is None or x.ndim == 1
-        mean = _sum(_add, x) / x.dtype.type(count) if flat else None
+        mean: Any = _sum(_add, x) / x.dtype.type(count) if flat else None
 
         def part(x: Any, axes: Any, out: Any) -> None:
             center = mean if flat else _add(x, axes, None, None, True) / count
