@@ -116,7 +116,7 @@ def test_with_several_gpus_every_cupy_function_runs_on_its_arrays_gpu(
     monkeypatch.setattr(cuda, "BACKEND", types.SimpleNamespace(current=lambda: 0))
     library, data = cuda.CuPyLibrary(), types.SimpleNamespace(device_id=1)
     like = types.SimpleNamespace(device=Gpu(), data=data)
-    library.several = True
+    library.multi_device = True
     for path in {call.path for call in calls}:
         library.functions[path] = lambda: like.device.current
 

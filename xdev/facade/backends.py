@@ -218,7 +218,7 @@ class Library:
     #: Whether its data types are NumPy's.
     numpy_dtypes = True
     #: Whether two of its arrays may be on two devices.
-    several = True
+    multi_device = True
     #: What says the type of a collection's chunks, and their device; None for arrays.
     chunk: Callable[[Any], tuple[type, object]] | None = None
     if TYPE_CHECKING:

@@ -447,7 +447,7 @@ class NumPyLibrary(Library):
     """NumPy: one device, its own data types, ufuncs with ``out=``."""
 
     device_type = "cpu"
-    several = False
+    multi_device = False
 
     def __init__(self) -> None:
         super().__init__(np, lambda name: operator.attrgetter(name)(np), MENDED)

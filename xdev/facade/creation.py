@@ -81,7 +81,7 @@ def asarray(
     if more:
         raise misplaced(asarray, more)
     if chunks is not None:
-        return _cut(obj, dtype, device, copy, chunks)
+        return _chunked(obj, dtype, device, copy, chunks)
     kind = type(obj)
     if kind is ndarray:
         if dtype is device is None and not copy and obj.dtype not in FREED:
@@ -127,13 +127,15 @@ def _refuse_collections(nested: Any) -> None:
                 _refuse_collections(part)
 
 
-def _cut(obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any) -> Any:
+def _chunked(
+    obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any
+) -> Any:
     """Return an array, or a collection cut otherwise, as a collection."""
     if device is not None and hasattr(obj, "dask"):
         device = Device(device, "dask")  # or it would be computed
     whole = asarray(obj, dtype, device=device, copy=copy)
     where: Any = factory(device_of(whole), chunks)
-    return where.cut(whole)
+    return where.chunked(whole)
 
 
 def from_dlpack(

@@ -110,7 +110,7 @@ class CuPyLibrary(Library):
 
     def __init__(self) -> None:
         super().__init__(_optional.cupy(), self._find)
-        self.several = registry.backend("cuda").count() > 1
+        self.multi_device = registry.backend("cuda").count() > 1
         reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
         self._known = {**OPERATORS, **reductions, **mended()}
         live_streams.when_several.append(self._mark_uses)
@@ -118,7 +118,7 @@ class CuPyLibrary(Library):
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return CuPy's function, run where ``like`` is."""
         found: Callable[..., Any] = self.functions[name]
-        if self.several and like.data.device_id != BACKEND.current():
+        if self.multi_device and like.data.device_id != BACKEND.current():
             return guarded(found, like.device)
         return found
 
@@ -153,7 +153,7 @@ class CuPyLibrary(Library):
 
     def device(self, x: Any) -> int | None:
         """Return the device's number, or None where there is one device."""
-        return int(x.device.id) if self.several else None
+        return int(x.device.id) if self.multi_device else None
 
     def write(
         self,
@@ -173,7 +173,7 @@ class CuPyLibrary(Library):
     ) -> Any:
         """Return the data type of a result, asked with arrays made beside ``out``."""
         asked = super().wanted
-        if self.several:
+        if self.multi_device:
             asked = guarded(asked, out.device)
         return asked(name, function, values, out)
 

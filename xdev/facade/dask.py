@@ -377,11 +377,13 @@ class CollectionFactory(Factory):
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         if not hasattr(obj, "dask"):
-            return self.cut(facade.asarray(obj, dtype, device=self._device, copy=copy))
+            return self.chunked(
+                facade.asarray(obj, dtype, device=self._device, copy=copy)
+            )
         cast = obj if dtype is None else obj.astype(to_numpy_dtype(dtype))
         return cast.copy() if copy else cast
 
-    def cut(self, x: Any) -> Any:
+    def chunked(self, x: Any) -> Any:
         """Return an array, or a collection cut otherwise, as a collection."""
         if not hasattr(x, "dask"):
             chunks = _cut(self._chunks, x.shape, x.dtype)
@@ -391,13 +393,13 @@ class CollectionFactory(Factory):
         return x.rechunk(self._chunks)
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(factory(self._device).fftfreq(n, d, dtype))
+        return self.chunked(factory(self._device).fftfreq(n, d, dtype))
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(factory(self._device).rfftfreq(n, d, dtype))
+        return self.chunked(factory(self._device).rfftfreq(n, d, dtype))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
-        return self.cut(facade.from_dlpack(x, device=self._device, copy=copy))
+        return self.chunked(facade.from_dlpack(x, device=self._device, copy=copy))
 
 
 def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -240,7 +240,7 @@ def dispatch_two(
                 return (
                     OF_ARRAYS[name] if x2.size < MANY else dispatch_large(name, x2.size)
                 )
-        elif kind in libraries and not libraries[kind].several:
+        elif kind in libraries and not libraries[kind].multi_device:
             return libraries[kind].functions[name]
     return dispatch_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
@@ -256,7 +256,7 @@ def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | N
         return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
     kinds = {*map(type, arrays)}
     library = libraries.get(kinds.pop()) if len(kinds) == 1 else None
-    return None if library is None or library.several else library.functions[name]
+    return None if library is None or library.multi_device else library.functions[name]
 
 
 def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
@@ -269,7 +269,7 @@ def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
     """
     function = dispatch_alike(name, arrays.values())
     if function is None:
-        library, like = common(name, arrays.items())
+        library, like = common_library(name, arrays.items())
         function = library.bound(name, like)
     return function
 
@@ -340,7 +340,7 @@ def resolve_operands(
             raise no_array(name, "out", out)
         if PYTHON_SCALARS.issuperset(map(type, arguments.values())):
             arguments = {k: _scalar(name, k, x) for k, x in arguments.items()}
-    library, like = _leader(name, {**arguments, **masks, **written})
+    library, like = _library_of_operands(name, {**arguments, **masks, **written})
     values = [library.operand(value, like) for value in arguments.values()]
     masks = {k: library.operand(x, like) for k, x in masks.items()}
     return library, like, values, masks
@@ -354,7 +354,7 @@ def _scalar(name: str, label: str, x: Any) -> Any:
     raise too_large(name, label, x)
 
 
-def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
+def _library_of_operands(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
     """Return the library and array that the numbers among the arguments follow."""
     arrays, hosts = [], []
     for label, value in arguments.items():
@@ -369,10 +369,10 @@ def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
             arrays.append((label, value))
     if not arrays and not hosts:
         raise no_arrays(name, list(arguments))
-    return common(name, arrays or hosts)
+    return common_library(name, arrays or hosts)
 
 
-def common(name: str, items: Any) -> tuple[Library, Any]:
+def common_library(name: str, items: Any) -> tuple[Library, Any]:
     """Return the library of all the arrays, and the first of them.
 
     Raises

@@ -280,7 +280,7 @@ def astype(
                         x, np.dtype(dtype)
                     )
                 return x.astype(dtype, copy=copy)
-        elif (theirs := libraries.get(kind)) is not None and not theirs.several:
+        elif (theirs := libraries.get(kind)) is not None and not theirs.multi_device:
             convert = theirs.functions["astype"]  # its data types are NumPy's
             return convert(x, dtype) if copy is True else convert(x, dtype, copy=copy)
     library = library_of(x, "astype")

@@ -22,7 +22,7 @@ from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
 from xdev.device.fake_arrays import positions, strict
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import common, factory, libraries
+from xdev.facade.dispatch import common_library, factory, libraries
 from xdev.ufunc import Ufunc
 from xdev.ufunc.argument_errors import mismatch, where_is
 
@@ -109,7 +109,7 @@ def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> An
     TypeError
         The arrays' library has no such function.
     """
-    library, like = leader(name, function, args, options)
+    library, like = library_of_call(name, function, args, options)
     if library is not NUMPY:
         args = [library.operand(x, like) if type(x) is ndarray else x for x in args]
         return _bound(library, name, like)(*args, **options)
@@ -120,7 +120,7 @@ def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> An
         raise
     if type(result) is ndarray and result.dtype.kind == "V":  # it may be moved about
         _refuse_freed(name, args, options)
-    return settled(result) if like is None else result
+    return on_default_device(result) if like is None else result
 
 
 def _refuse_freed(name: str, args: Any, options: Any) -> None:
@@ -128,7 +128,7 @@ def _refuse_freed(name: str, args: Any, options: Any) -> None:
         refuse(f"xdev.numpy.{name}", x)
 
 
-def leader(
+def library_of_call(
     name: str, function: Callable[..., Any], args: Any, options: Any
 ) -> tuple[Library, Any]:
     """Return the library of all arrays among the arguments, and an array of it.
@@ -151,7 +151,7 @@ def leader(
     arrays = [pair for pair in pairs if type(pair[1]) is not ndarray or pair[1].ndim]
     if not pairs:
         return NUMPY, None
-    library, like = common(f"numpy.{name}", arrays or pairs)
+    library, like = common_library(f"numpy.{name}", arrays or pairs)
     if library.chunk is not None:
         plain = [pair for pair in arrays if not hasattr(pair[1], "dask")]
         if plain and any(str(label).startswith("out") for label, _ in arrays):
@@ -174,7 +174,7 @@ class _Label:
         return "".join((labels[path[0]], *(f"[{index}]" for index in path[1:])))
 
 
-def settled(result: Any) -> Any:
+def on_default_device(result: Any) -> Any:
     """Return a result with its NumPy arrays on the default device.
 
     Arrays of data types that only NumPy has, texts or objects, stay where they are.
@@ -186,9 +186,9 @@ def settled(result: Any) -> Any:
             return result
         return factory(device).asarray(result, None, None)
     if kind is tuple or kind is list:
-        return kind(map(settled, result))
+        return kind(map(on_default_device, result))
     if isinstance(result, tuple) and hasattr(kind, "_make"):  # linalg's named results
-        return kind._make(map(settled, result))
+        return kind._make(map(on_default_device, result))
     if kind is np.lib.npyio.NpzFile:
         result.__class__ = _Archive
     return result
@@ -198,7 +198,7 @@ class _Archive(np.lib.npyio.NpzFile):
     """An open ``.npz`` file, whose arrays are made on the default device when read."""
 
     def __getitem__(self, key: str) -> Any:
-        return settled(super().__getitem__(key))
+        return on_default_device(super().__getitem__(key))
 
 
 def _bound(library: Library, name: str, like: Any) -> Callable[..., Any]:

@@ -26,8 +26,8 @@ from xdev.numpy.dispatch import (
     call,
     dispatching,
     is_array,
-    leader,
-    settled,
+    library_of_call,
+    on_default_device,
     ufunc,
     where,
 )
@@ -56,7 +56,7 @@ def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
         options.pop("like", None)  # which says a device that is not asked for
         _, like = next(arrays_in((*args, *options.values())), (None, None))
         if like is None:
-            return _there(numpys(*args, **options), device)
+            return _on_device(numpys(*args, **options), device)
         if stays(like, device):
             return call(name, numpys, args, options)
         if unknown := options.keys() - _TAKEN:
@@ -71,7 +71,7 @@ def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _there(result: Any, device: object) -> Any:
+def _on_device(result: Any, device: object) -> Any:
     """Return an array, or a tuple with one, on the device that is asked for.
 
     Raises
@@ -80,7 +80,7 @@ def _there(result: Any, device: object) -> Any:
         Arrays of that device have no such data type: texts, objects.
     """
     if type(result) is tuple:
-        return tuple(_there(part, device) for part in result)
+        return tuple(_on_device(part, device) for part in result)
     if device is None or not is_array(result) or stays(result, device):
         return result
     return xp.asarray(result, device=device)
@@ -100,7 +100,7 @@ def _making(name: str) -> Callable[..., Any]:
     ) -> Any:
         at, kind = where(like, device), np.dtype(dtype)
         if kind.kind not in DEVICE_KINDS:
-            return _there(numpys(shape, dtype=kind, order=order), at)
+            return _on_device(numpys(shape, dtype=kind, order=order), at)
         if order in ("F", "f") and not isinstance(shape, int):
             extents = tuple(shape)[::-1]
             axes = tuple(range(len(extents)))[::-1]
@@ -133,7 +133,11 @@ def full(
         like = fill_value
     kind = value.dtype if dtype is None else dtype
     out = empty(shape, kind, order, device=device, like=like)
-    out[...] = value[()] if is_array(fill_value) or not value.ndim else settled(value)
+    out[...] = (
+        value[()]
+        if is_array(fill_value) or not value.ndim
+        else on_default_device(value)
+    )
     return out
 
 
@@ -167,7 +171,7 @@ def arange(
         *args, dtype = args  # type: ignore[assignment]
     kind = None if dtype is None else np.dtype(dtype)
     if kind is not None and kind.kind not in DEVICE_KINDS:
-        return _there(np.arange(*args, dtype=kind, **named), where(like, device))
+        return _on_device(np.arange(*args, dtype=kind, **named), where(like, device))
     if not args or ("stop" in named and len(args) == 1):
         start = args[0] if args else named.pop("start", 0)  # all have names in NumPy
         args = start, named.pop("stop")
@@ -191,7 +195,7 @@ def linspace(
         options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype}
         options |= {"axis": axis}
         result = call("linspace", np.linspace, (start, stop, num), options)
-        return _there(result, device)
+        return _on_device(result, device)
     kind = None if dtype is None else np.dtype(dtype)
     return xp.linspace(
         start, stop, num=num, endpoint=endpoint, dtype=kind, device=device
@@ -207,7 +211,7 @@ def fromfunction(
     **options: Any,
 ) -> Any:
     """As ``numpy.fromfunction``: the function gets indices on the default device."""
-    indices = settled(np.indices(tuple(shape), dtype=dtype))
+    indices = on_default_device(np.indices(tuple(shape), dtype=dtype))
     return function(*indices, **options)
 
 
@@ -277,10 +281,10 @@ class vectorize:  # noqa: N801 - NumPy's name of it
         if self.pyfunc is None:  # as a decorator with options
             more, options = self._rest
             return vectorize(*args, self.otypes, *more, **options)
-        library, like = leader("vectorize", self.pyfunc, args, named)
+        library, like = library_of_call("vectorize", self.pyfunc, args, named)
         if library is NUMPY:
             result = self._host(*args, **named)
-            return settled(result) if like is None else result
+            return on_default_device(result) if like is None else result
         if any(self._rest) or named:
             raise TypeError(
                 "xdev.numpy.vectorize: doc, excluded, cache, signature and arguments "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._numpy_names import drawn
-from xdev.numpy.dispatch import arrays_in, settled
+from xdev.numpy.dispatch import arrays_in, on_default_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def _drawing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                     f"with xdev.to_numpy(x){drawn(name)}"
                 )
         result = function(*args, **options)
-        return result if result is options.get("out") else settled(result)
+        return result if result is options.get("out") else on_default_device(result)
 
     return draw
 
