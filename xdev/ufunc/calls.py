@@ -464,8 +464,8 @@ def fold(
     out = only(out, f"{ufunc.__name__}.{name}")
     arrays = inputs[0], out, keywords.get("where")
     check_method(ufunc, name, *arrays)
-    given = keywords if out is None else {**keywords, "out": out}
-    result = elsewhere(ufunc, name, inputs, given)
+    with_out = keywords if out is None else {**keywords, "out": out}
+    result = elsewhere(ufunc, name, inputs, with_out)
     if result is not NotImplemented:
         return result
     keywords = OWN | keywords

@@ -420,15 +420,15 @@ class Flow(ast.NodeVisitor):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None
-        if (found := of_call(name, function, kinds)) is not None:
-            return found
+        if (kind := of_call(name, function, kinds)) is not None:
+            return kind
         if isinstance(function, np.ufunc):
-            taken, given = of_ufunc(function, kinds)
+            taken, kind = of_ufunc(function, kinds)
         else:
-            taken, given = self._called(function, kinds)
+            taken, kind = self._called(function, kinds)
         if taken is not None:
             self.taken[node] = taken
-        return given
+        return kind
 
     def _element(self, iterated: ast.expr) -> Kind:
         """Return the kind of what a loop goes over."""

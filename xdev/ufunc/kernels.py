@@ -280,8 +280,8 @@ def run(
     if not checked and all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
         if len(function.calls) >= MOST:
             function.calls.clear()
-        known, _ = _read(args)
-        function.calls[indices, *known] = call
+        kinds, _ = _read(args)
+        function.calls[indices, *kinds] = call
 
 
 def _compute(

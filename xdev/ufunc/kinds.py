@@ -464,10 +464,10 @@ def wide(dtype: np.dtype[Any]) -> Kind:
     return np.dtype(np.int64) if is_dtype(dtype, "i") else strong(dtype)
 
 
-def given(kind: Kind, rules: Rules) -> Kind:
+def in_caller(kind: Kind, rules: Rules) -> Kind:
     """Return the kind of a result in a function that calls this one."""
     if isinstance(kind, tuple):
-        return tuple(given(each, rules) for each in kind)
+        return tuple(in_caller(each, rules) for each in kind)
     return weak(kind) or compiled(kind, rules)
 
 

@@ -59,8 +59,8 @@ def axes(strides: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 def _smaller(axis: int, other: int, strides: Sequence[Sequence[int]]) -> bool | None:
     """Say whether an axis has smaller steps; C order wins a conflict, None: unknown."""
-    known = [(abs(s[axis]), abs(s[other])) for s in strides if s[axis] and s[other]]
-    return all(one < two for one, two in known) if known else None
+    steps = [(abs(s[axis]), abs(s[other])) for s in strides if s[axis] and s[other]]
+    return all(one < two for one, two in steps) if steps else None
 
 
 # On the CPU.

@@ -34,7 +34,7 @@ from xdev.ufunc.kinds import (
     Kind,
     compiled,
     fits,
-    given,
+    in_caller,
     is_dtype,
     joined,
     mixed,
@@ -153,7 +153,7 @@ def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind
     if source is None:
         return None
     *_, flow = analysed(function, source.node, rules, called)
-    return given(flow.returned, rules)
+    return in_caller(flow.returned, rules)
 
 
 def typed(
@@ -413,8 +413,8 @@ class _Rewriter(ast.NodeTransformer):
                 dtype = real(dtype)
             with suppress(OverflowError), np.errstate(over="ignore"):
                 constant = dtype.type(number)
-                known = type(number) is int or not np.isfinite(number)
-                if known or np.isfinite(constant):
+                exact = type(number) is int or not np.isfinite(number)
+                if exact or np.isfinite(constant):
                     return self._scope.name(node, f"{dtype}_{number}", constant)
         return self._operand(node)
 

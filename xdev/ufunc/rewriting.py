@@ -63,14 +63,14 @@ class Plain(ast.NodeTransformer):
             node.func = self._scope.name(node.func, np.ldexp.__name__, np.ldexp)
         if function is np.clip:
             return self._clipped(node)
-        found: ast.expr = node
+        new: ast.expr = node
         if function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
-            found = ast.IfExp(*node.args)
+            new = ast.IfExp(*node.args)
         elif self._operators and is_plain(function):
             return self._by_place(node, function)
         elif self._operators:
-            found = self._operation(node, function)
-        return ast.copy_location(found, node)
+            new = self._operation(node, function)
+        return ast.copy_location(new, node)
 
     def _operation(self, node: ast.Call, function: Any) -> ast.expr:
         """Write an operator in the place of a function."""
@@ -90,18 +90,20 @@ class Plain(ast.NodeTransformer):
         bounds |= {word.arg or "": word.value for word in node.keywords}
         if not node.args or not bounds.keys() <= {*BOUNDS}:
             return node
-        found = node.args[0]
+        clipped = node.args[0]
         for name, of_two in zip(BOUNDS, (np.maximum, np.minimum), strict=True):
             bound = bounds.get(name, ast.Constant(None))
             if not (isinstance(bound, ast.Constant) and bound.value is None):
                 called = self._scope.name(node, of_two.__name__, of_two)
-                found = ast.copy_location(ast.Call(called, [found, bound], []), node)
-        return found
+                clipped = ast.copy_location(
+                    ast.Call(called, [clipped, bound], []), node
+                )
+        return clipped
 
     def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        given = function.__defaults__ or ()
-        defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
+        values = function.__defaults__ or ()
+        defaults = dict(zip(names[len(names) - len(values) :], values, strict=True))
         words = {word.arg: word.value for word in node.keywords}
         args = list(node.args)
         for name in names[len(args) :]:
@@ -301,7 +303,9 @@ class WholeArrays(ast.NodeTransformer):
             counted = self._scope.name(target, "range", range)  # as in Ranges
             ranged = ast.Call(counted, [length], [])
             loop = ast.For(ast.Name(each.axes[axis], ast.Store()), ranged, [loop], [])
-        return [ast.copy_location(made, node) for made in (*each.before, loop)]
+        return [
+            ast.copy_location(statement, node) for statement in (*each.before, loop)
+        ]
 
     def whole(self, node: ast.expr) -> tuple[str, ...]:
         """Return the dimensions of a parameter all of which is there, else none."""
@@ -316,10 +320,10 @@ class WholeArrays(ast.NodeTransformer):
     def of_elements(self, node: ast.Call) -> bool:
         """Say whether a call gives for elements what it gives for arrays."""
         function = self._scope.static(node.func)
-        known = isinstance(function, np.ufunc) or any(
+        elementwise = isinstance(function, np.ufunc) or any(
             function is one for one in OF_ELEMENTS
         )
-        return (known or self._scope.builtin(node.func) == "abs") and not (
+        return (elementwise or self._scope.builtin(node.func) == "abs") and not (
             node.keywords or any(isinstance(one, ast.Starred) for one in node.args)
         )
 

@@ -226,18 +226,18 @@ class ScalarFunction:
         TypeError
             Neither gives it.
         """
-        taken, given = signature
+        taken, results = signature
         pairs = zip(taken, inputs, strict=True)
         own = self.specialise(tuple(b if a is None else a for a, b in pairs))
         if own.fits(signature):
             return own
-        outputs = {dtype for dtype in given if dtype is not None}
+        outputs = {dtype for dtype in results if dtype is not None}
         if taken == (None,) * self.nin and len(outputs) == 1:
             (output,) = outputs
             typing = self.specialise((output,) * self.nin)
             if typing.fits(signature):
                 return typing
-        asked = ", ".join("any" if dtype is None else str(dtype) for dtype in given)
+        asked = ", ".join("any" if dtype is None else str(dtype) for dtype in results)
         raise TypeError(
             f"{self.name} has no typing with a result of {asked}: of "
             f"({', '.join(map(str, own.inputs))}) it gives "

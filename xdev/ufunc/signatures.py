@@ -69,17 +69,17 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
         return _dtypes(map(str, signature), signature), ()
     text = str(signature)
     plain = isinstance(signature, str) or text in NAMES  # the name of a type alone
-    found = FORM.fullmatch(text) if plain else None
-    if found is None:
+    match = FORM.fullmatch(text) if plain else None
+    if match is None:
         raise TypeError(
             f"{signature!r} is not a signature: write it as Numba does, "
             "'float32(float32, float32)'"
         )
-    given = found["tuple"] or found["several"] or found["one"] or ""
-    if found["each"]:
-        given = ",".join([found["each"]] * int(found["count"]))
-    inputs = _dtypes(_listed(found["taken"] or found["bare"]), signature)
-    return inputs, _dtypes(_listed(given), signature) if given else ()
+    results = match["tuple"] or match["several"] or match["one"] or ""
+    if match["each"]:
+        results = ",".join([match["each"]] * int(match["count"]))
+    inputs = _dtypes(_listed(match["taken"] or match["bare"]), signature)
+    return inputs, _dtypes(_listed(results), signature) if results else ()
 
 
 def _listed(text: str) -> list[str]:
@@ -129,10 +129,12 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
     """
     words = ("dtype", "signature", "sig")
     rest = {key: value for key, value in keywords.items() if key not in words}
-    given = [key for key in words if keywords.get(key) is not None]
-    if len(given) > 1:
-        raise TypeError(f"{name}() takes one of {', '.join(given)}, which say the same")
-    for key in given:
+    options = [key for key in words if keywords.get(key) is not None]
+    if len(options) > 1:
+        raise TypeError(
+            f"{name}() takes one of {', '.join(options)}, which say the same"
+        )
+    for key in options:
         value = keywords[key]
         if key == "dtype":
             rest["signature"] = (None,) * nin, (np.dtype(value),)
@@ -164,9 +166,9 @@ def chosen(
     TypeError
         None does; the text has them.
     """
-    for taken, given in signatures:
+    for taken, results in signatures:
         if all(map(np.can_cast, inputs, taken)):
-            return taken, given
+            return taken, results
     listed = ", ".join(
         f"({', '.join(map(str, i))})" + (f" -> {', '.join(map(str, o))}" if o else "")
         for i, o in signatures
@@ -244,10 +246,10 @@ class Specialisation:
 
     def fits(self, signature: Signature) -> bool:
         """Say whether a call asks for it; a single output's dtype is that of all."""
-        taken, given = signature
-        if len(given) == 1:
-            given *= len(self.outputs)
-        asked, own = (*taken, *given), (*self.inputs, *self.outputs)
+        taken, results = signature
+        if len(results) == 1:
+            results *= len(self.outputs)
+        asked, own = (*taken, *results), (*self.inputs, *self.outputs)
         return len(asked) == len(own) and all(
             one is None or one == other for one, other in zip(asked, own, strict=True)
         )

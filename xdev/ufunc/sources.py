@@ -77,7 +77,7 @@ Excerpt = tuple[str, int, str]
 def find(code: CodeType) -> FunctionSource | None:
     """Return the syntax tree that compiles to this code, None if there is no such."""
     return next(
-        (found for text in _texts(code) if (found := _within(text, code))), None
+        (source for text in _texts(code) if (source := _within(text, code))), None
     )
 
 
@@ -304,8 +304,8 @@ def is_plain(value: object) -> TypeGuard[FunctionType]:
     if type(value) is not FunctionType:
         return False
     module: str = value.__globals__.get("__name__", "")
-    known = module.partition(".")[0] in LIBRARIES
-    return not known and id(value) not in replaced()
+    of_library = module.partition(".")[0] in LIBRARIES
+    return not of_library and id(value) not in replaced()
 
 
 def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:

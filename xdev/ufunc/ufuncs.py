@@ -65,8 +65,8 @@ class Ufunc(native.calls.Callable):
         definition.describe(self)
         self.definition = definition
         self.target = target
-        given = None if identity == "reorderable" else identity
-        vars(self).update(nin=definition.nin, identity=given)
+        value = None if identity == "reorderable" else identity
+        vars(self).update(nin=definition.nin, identity=value)
         self._identity: Any = identity
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -89,14 +89,14 @@ class Ufunc(native.calls.Callable):
                 calls.check_method(self, "reduce", array)
                 return self._cpu.reduce(array, axis, dtype, None)
             if calls.is_cuda(array):
-                made = self._cuda_methods.reduce.again(array, axis, dtype)
-                if made is not NotImplemented:
-                    return made
-        given = {"keepdims": keepdims, "initial": initial, "where": where}
-        given |= {
+                result = self._cuda_methods.reduce.again(array, axis, dtype)
+                if result is not NotImplemented:
+                    return result
+        options = {"keepdims": keepdims, "initial": initial, "where": where}
+        options |= {
             k: v for k, v in (("axis", axis), ("dtype", dtype)) if v is not OWN[k]
         }
-        return self._fold("reduce", (array,), out, given)
+        return self._fold("reduce", (array,), out, options)
 
     def accumulate(
         self, array: Any, axis: Any = ABSENT, dtype: Any = ABSENT, out: Any = None
@@ -107,8 +107,8 @@ class Ufunc(native.calls.Callable):
             result = self._cuda_methods.scans.again(array, *plain)
             if result is not NotImplemented:
                 return result
-        given = {"axis": axis, "dtype": dtype}
-        return self._fold("accumulate", (array,), out, given)
+        options = {"axis": axis, "dtype": dtype}
+        return self._fold("accumulate", (array,), out, options)
 
     def reduceat(
         self,
@@ -119,13 +119,13 @@ class Ufunc(native.calls.Callable):
         out: Any = None,
     ) -> Any:
         """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
-        given = {"axis": axis, "dtype": dtype}
-        return self._fold("reduceat", (array, indices), out, given)
+        options = {"axis": axis, "dtype": dtype}
+        return self._fold("reduceat", (array, indices), out, options)
 
     def _fold(
-        self, name: str, inputs: tuple[Any, ...], out: Any, given: dict[str, Any]
+        self, name: str, inputs: tuple[Any, ...], out: Any, options: dict[str, Any]
     ) -> Any:
-        keywords = {key: value for key, value in given.items() if value is not ABSENT}
+        keywords = {key: value for key, value in options.items() if value is not ABSENT}
         masks = {"where": keywords["where"]} if "where" in keywords else {}
         self.definition.check(name, array=inputs[0], out=out, **masks)
         return self._general.fold(self, name, inputs, out, keywords)
@@ -224,7 +224,7 @@ def call(
     args: tuple[Any, ...],
     keywords: dict[str, Any],
     compute: Callable[..., Any],
-    known: Sequence[str] = KEYWORDS,
+    valid_keywords: Sequence[str] = KEYWORDS,
 ) -> Any:
     """Sort out a call's arguments, and compute.
 
@@ -237,7 +237,7 @@ def call(
     compute : callable
         ``compute(ufunc, inputs, outs, keywords)``. The outputs are a tuple, empty where
         the caller said that there are none, None where nothing was said.
-    known : sequence of str
+    valid_keywords : sequence of str
         The keywords that there are.
 
     Raises
@@ -246,23 +246,23 @@ def call(
         Too few or too many arguments; a keyword that there is not.
     """
     definition, nin = ufunc.definition, ufunc.nin
-    name, told = definition.name, "out" in keywords
+    name, has_out = definition.name, "out" in keywords
     out = keywords.pop("out", None)
     if out is ...:
         return as_arrays(ufunc(*args, out=None, **keywords))
     for keyword in keywords:
-        if keyword not in known:
+        if keyword not in valid_keywords:
             if keyword in definition.labels:
                 message = f"{name}() takes {keyword!r} positionally, not by keyword"
                 raise TypeError(message)
-            valid = ", ".join(known)
+            valid = ", ".join(valid_keywords)
             message = f"{name}() has no keyword {keyword!r}; valid are {valid}"
             raise TypeError(message)
     inputs, outs = bound(definition, args, out)
-    if not keywords and (len(args) < nin or (not outs and (told or args[nin:]))):
+    if not keywords and (len(args) < nin or (not outs and (has_out or args[nin:]))):
         # For which there may be a plan.
         return ufunc(*inputs, **({"out": outs} if outs else {}))
-    return compute(ufunc, inputs, outs or (() if told else None), keywords)
+    return compute(ufunc, inputs, outs or (() if has_out else None), keywords)
 
 
 def bound(
