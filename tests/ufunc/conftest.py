@@ -216,17 +216,13 @@ extern "C" void kernel(void* p, unsigned blocks)
         start = x.data.ptr - x.data.mem.ptr
         return np.ndarray(x.shape, x.dtype, raw, start, x.strides).copy()
 
-    def ufunc(self, name):
+    def ufunc(self, name, identity=None):
         """Return a function's ufunc, with nothing known yet."""
-        return vectorize(self.functions[name])
+        return vectorize(self.functions[name], identity=identity)
 
     def loops(self, name):
         """Return a function's CUDA loops, with nothing known yet."""
         return self.ufunc(name)._cuda
-
-    def methods(self, name, identity=None):
-        """Return a function's CUDA methods, with nothing known yet."""
-        return cuda_methods.CudaMethods(self.loops(name), identity)
 
     @staticmethod
     def sample(shape, char, seed=0):
