@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
-#: Of functions whose body runs after the call, and of what is none.
+#: Tell functions whose body runs after the call, and what is not a function.
 OTHERS = (
     inspect.iscoroutinefunction,
     inspect.isgeneratorfunction,
@@ -85,7 +85,7 @@ class Device:
     Raises
     ------
     ConfigurationError
-        The name is no device's, or the library unknown; the text lists the forms.
+        The name is not a device's, or the library unknown; the text lists the forms.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def named(name: object) -> Device:
     Raises
     ------
     ConfigurationError
-        It is no device's.
+        The name is not a device's.
     """
     return _interned(*_parse(name))
 
@@ -233,7 +233,7 @@ def _parse(name: object, library: str | None = None) -> tuple[str, int, str | No
 
 @lru_cache(64)
 def _split(name: str) -> tuple[str, int | None]:
-    """Return the type and the index in a name; no type: it is no device's name."""
+    """Return the type and the index in a name; no type where it is not a device's."""
     # Without a regular expression: `import xdev` would compile it for "cpu".
     type_, colon, number = name.partition(":")
     if not type_.isidentifier() or not "a" <= name[0] <= "z":
@@ -411,7 +411,7 @@ class use_device(CallDecorator):  # noqa: N801 - called as a function
 
     def __init__(self, device: object) -> None:
         if device is not None:
-            named(device)  # refuses what is none
+            named(device)  # refuses what is not a device
         self._device = device
 
     def _recreate_cm(self) -> Self:
@@ -491,7 +491,7 @@ def device_of(x: Any) -> Device:
     Raises
     ------
     TypeError
-        ``x`` is no array.
+        ``x`` is not an array.
     ConfigurationError
         It is on a device that xdev does not know, or spread over several.
     UseAfterFreeError

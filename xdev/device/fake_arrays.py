@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EXTENSION = 12  # dlpack.h: kDLExtDev
 DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
 FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
-#: What is no array, whatever it can turn into.
+#: Numbers are not arrays, whatever they can turn into.
 NUMBERS = (bool, int, float, complex, np.generic)
 #: The data types, by NumPy's characters.
 DTYPES = "?bhilqBHILQefdFDE"  # E is ml_dtypes' bfloat16
@@ -425,7 +425,7 @@ def _refuse(name: str, label: str, x: Any) -> None:
 
 
 def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of NumPy's for fake arrays, which are none of its integers.
+    """Return a function of NumPy's for fake arrays, which are not integers to it.
 
     Parameters
     ----------

@@ -147,7 +147,7 @@ def backend(type: str) -> Backend:
 
 
 def unknown(name: str) -> str:
-    """Return the text of an error for a name that is no device's."""
+    """Return the text of an error for a name that is not a device's."""
     indexed = ", ".join(f'"{kind}", "{kind}:N"' for kind in _types() if kind != "cpu")
     return f'no device is called {name!r}: use "cpu", {indexed}, N from 0'
 

@@ -42,7 +42,7 @@ class Event:
         DeviceMismatchError
             The events are of two devices.
         TypeError
-            ``since`` is no event.
+            ``since`` is not an event.
         """
         _check(since)
         if self.device != since.device:
@@ -107,7 +107,7 @@ class Stream:
         DeviceMismatchError
             The event is of another type of device.
         TypeError
-            ``event`` is no event.
+            ``event`` is not an event.
         """
         _check(event)
         if event.device.type != self.device.type:

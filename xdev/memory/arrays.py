@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block, Pool
 
-    #: Finds an array's chunk, None where it is no pool's; leaves the array without it.
+    #: Finds an array's chunk, None where no pool has it; leaves the array without it.
     Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], None]]
 
 
@@ -233,7 +233,7 @@ def record_stream(x: Any, stream: object) -> None:
     TypeError
         ``stream`` is neither a stream nor an int.
     ValueError
-        It is no handle, or the array's memory is no pool's.
+        It is not a handle, or the array's memory is not a pool's.
     UseAfterFreeError
         It was freed.
     """
@@ -390,7 +390,7 @@ def free(x: Any) -> int:
     UseAfterFreeError
         It was freed before.
     TypeError
-        It is no array.
+        ``x`` is not an array.
 
     Examples
     --------
@@ -430,7 +430,7 @@ def _ways(x: Any) -> Ways:
         return _fake_chunk, _strip_fake
     if type(x).__module__.startswith("cupy") and type(x) is _optional.cupy().ndarray:
         return _device_chunk, _strip_device
-    device_of(x)  # raises for what is no array
+    device_of(x)  # raises for what is not an array
     return lambda _: None, _note  # other libraries' arrays are theirs to give back
 
 

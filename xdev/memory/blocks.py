@@ -198,7 +198,7 @@ class Chunk:
         return rest
 
     def absorb(self) -> None:
-        """Take the next chunk's bytes; that chunk is no more."""
+        """Take the next chunk's bytes; that chunk is gone."""
         gone = self.after
         if gone is None:
             raise ValueError("the last chunk of a segment has no neighbour to absorb")

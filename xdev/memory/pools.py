@@ -87,7 +87,7 @@ class Pool:
     Raises
     ------
     TypeError
-        ``source`` is none.
+        ``source`` is not a source.
     ConfigurationError
         No such policy, or no such limit: the text lists the valid ones. Or the policy
         is ``"async"``, and the source has no memory in stream order.
@@ -143,7 +143,7 @@ class Pool:
         OutOfMemoryError
             No step of the ladder could serve it.
         TypeError
-            ``nbytes`` or ``stream`` is no int.
+            ``nbytes`` or ``stream`` is not an int.
         ValueError
             ``nbytes`` is negative, or larger than an address; ``stream`` is negative.
         """

@@ -289,8 +289,8 @@ def set_limit(
     Raises
     ------
     ConfigurationError
-        The limit is no size or share, or the device has no such kind; the arguments are
-        the wrong way round.
+        The limit is not a size or share, or the device has no such kind; the arguments
+        are the wrong way round.
 
     Examples
     --------

@@ -150,7 +150,7 @@ class Upstream:
         """
         for order in list(self._orders.values()):
             if order[1]:
-                with suppress(XdevError):  # it is no memory
+                with suppress(XdevError):  # it is not an address
                     self._enter(order)
         used = -1
         while used != self._lent():  # a finalizer may borrow meanwhile
@@ -184,7 +184,7 @@ class Upstream:
         return address
 
     def _enter(self, entry: tuple[tuple[int, ...], list[Any]]) -> int:
-        """Note what came of an order as lent; 0 where it is no memory."""
+        """Note what the source lent; return its address, 0 where it lent nothing."""
         order, (value,) = entry
         says = f"{self._name}: the source returned"
         try:
@@ -215,9 +215,9 @@ def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
     Raises
     ------
     TypeError
-        It is no source.
+        ``source`` is not a source.
     ConfigurationError
-        The policy needs one in stream order, and there is none.
+        The policy needs a source in stream order, and there is none.
     """
     if isinstance(source, type) or not all(hasattr(source, each) for each in METHODS):
         needs = f"an object with the methods {', '.join(METHODS)}"

@@ -491,9 +491,9 @@ class _Adapt:
         Raises
         ------
         TypeError
-            ``kind`` is no type, an abstract one that classes belong to without being
-            derived from it, or one that adapt moves itself (classes derived from it
-            may be registered); the rule cannot be called.
+            ``kind`` is not a type, is an abstract one that classes belong to without
+            being derived from it, or is one that adapt moves itself (classes derived
+            from it may be registered); the rule cannot be called.
 
         Examples
         --------

@@ -86,7 +86,7 @@ def batches(
     ConfigurationError, DeviceUnavailableError
         The device is unknown, or cannot be used; ``prefetch`` is below 1.
     TypeError
-        The iterable is none, or ``prefetch`` no whole number.
+        ``iterable`` is not iterable, or ``prefetch`` not a whole number.
     XdevError
         The iterator was begun before this process was forked.
     Exception

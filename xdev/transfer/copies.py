@@ -156,8 +156,8 @@ def to_device(
     DeviceMismatchError
         ``out`` or ``stream`` is of another device.
     TypeError
-        ``x`` is no array, of a dtype that CUDA does not have, or masked, where the copy
-        is not; ``stream`` is no stream.
+        ``x`` is not an array, is of a dtype that CUDA does not have, or is masked,
+        where the copy is not; ``stream`` is not a stream.
     UseAfterFreeError
         ``x`` or ``out`` was freed.
     XdevError
@@ -334,9 +334,10 @@ class transfer_guard(CallDecorator):  # noqa: N801 - called as a function
 
     These are the copies of :func:`to_device` and of all that moves arrays as it does,
     and those of sequences and buffers that become arrays of a device, in ``asarray`` or
-    as arguments of a random generator. A number goes along with a launch, and is none.
-    Arrays of the fake devices tell, besides, what goes around xdev to the host:
-    ``float(x)`` and its like, a format, ``item``, ``tolist``, ``tobytes``, DLPack.
+    as arguments of a random generator. A number goes along with a launch, and is
+    not a copy. Arrays of the fake devices tell, besides, what goes around xdev to the
+    host: ``float(x)`` and its like, a format, ``item``, ``tolist``, ``tobytes``,
+    DLPack.
 
     Guards nest; each sees the copies made inside it, in its own context (thread or
     task). Without ``with`` it does nothing.
@@ -346,7 +347,7 @@ class transfer_guard(CallDecorator):  # noqa: N801 - called as a function
     mode : {"disallow", "log", "allow"}
         Whether a copy raises :class:`~xdev.XdevError` before it is made, is written to
         the logger ``xdev.transfer`` with the line that asked for it, or is only
-        counted. Copies on one device are none.
+        counted. Copies on one device do not count.
 
     Yields
     ------

@@ -54,7 +54,7 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     ValueError
         ``shape`` is negative or too large to address.
     TypeError
-        ``shape`` is none; NumPy has no such dtype, or it holds Python objects.
+        ``shape`` is not a shape; NumPy has no such dtype, or it holds Python objects.
     OutOfMemoryError
         The pinned pool cannot serve it.
 
@@ -94,8 +94,8 @@ def pin(x: Any) -> Any:
     Raises
     ------
     TypeError
-        ``x`` is no host array; move it first, ``xdev.to_numpy(x)``. Or it is masked, or
-        holds Python objects.
+        ``x`` is not a host array; move it first, ``xdev.to_numpy(x)``. Or it is masked,
+        or holds Python objects.
     OutOfMemoryError
         The pinned pool cannot serve it.
     UseAfterFreeError

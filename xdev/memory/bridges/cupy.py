@@ -133,7 +133,7 @@ def native_allocator(
     served : CupyAllocator
         Of the native tier; a device is opened at its first use.
     leases : callable
-        Returns a device's pool, and an allocator for what is no class hit.
+        Returns a device's pool, and an allocator for what is not a class hit.
     current : callable
         Returns the index of the current device and the handle of the current stream.
     c_functions : callable
