@@ -138,3 +138,36 @@ def test_clear_removes_all_that_kernels_and_ufuncs_kept(folder):
     assert main(["cache", "clear"]) == 0
 
     assert not list(folder.glob("*/*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--functions", "add,sums"], "--functions has sums; there are abs, "),
+        (["--dtypes", "float32,f4"], "--dtypes has f4; there are bool, "),
+    ],
+)
+def test_what_there_is_not_cannot_be_made_ahead(capsys, monkeypatch, words, error):
+    monkeypatch.setattr(xdev.Device, "require", lambda device: device)
+
+    assert main(["cache", "warm", *words]) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_without_a_gpu_there_is_nothing_to_make_ahead(capsys):
+    if xdev.Device("cuda").available:
+        pytest.skip("there is a GPU")
+
+    assert main(["cache", "warm"]) == 2
+    assert "CUDA" in capsys.readouterr().err
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("cuda")
+def test_kernels_are_made_ahead(capsys, folder):
+    words = ["cache", "warm", "--functions", "add,sort,sum", "--dtypes=float32,int8"]
+    assert main(words) == 0
+    assert re.match(rf"{folder}: [1-9]\d* kernels are new", capsys.readouterr().out)
+    kept = {path.name for path in folder.rglob("*")}
+    assert main(words) == 0
+    assert {path.name for path in folder.rglob("*")} == kept

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import xdev
 from xdev import _config, _disk_cache, _optional, memory, native
-from xdev.device import Device, default_device, devices
-from xdev.errors import DeviceUnavailableError
+from xdev._progress import Progress
+from xdev.device import Device, default_device, devices, use_device
+from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory.registry import text_of
 from xdev.timing.environment import cuda_name, processor_name, versions
 
@@ -31,10 +34,19 @@ examples:
   xdev cache --all             list everything that is kept
   xdev cache clear             remove all of it
   xdev cache clear --older 30  remove what was not used for 30 days
+  xdev cache warm              compile the functions' CUDA kernels ahead
+  xdev cache warm --functions add,sum,sort --dtypes float32
   xdev cache path              print the folder
   xdev cache --json            all of it for a program, in bytes and seconds
 """
 LATEST = 40  # entries that are listed
+#: What ``xdev cache warm`` calls, beside all elementwise functions.
+FUNCTIONS = (
+    *("all", "any", "argmax", "argmin", "argsort", "concat", "count_nonzero"),
+    *("cumulative_prod", "cumulative_sum", "max", "mean", "min", "nonzero", "prod"),
+    *("roll", "sort", "std", "sum", "unique_counts", "unique_values", "var"),
+)
+KINDS = ["float32", "float64", "int64"]
 ENTRY = ("kind", "name", "nbytes", "age", "hits")
 OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
 
@@ -61,9 +73,23 @@ def add_cache_to(commands: Any) -> None:
         help="only what was not used for so long",
     )
     clear.set_defaults(run=cleared)
+    warm = actions.add_parser("warm", help="compile the functions' CUDA kernels ahead")
+    warm.add_argument(
+        "--functions", type=names, help="names of xdev's, with commas (default: all)"
+    )
+    kinds = names("float32,float64,int64")
+    warm.add_argument(
+        "--dtypes", type=names, default=kinds, help=f"({','.join(kinds)})"
+    )
+    warm.set_defaults(run=warmed)
     path = actions.add_parser("path", help="print the folder")
     path.set_defaults(run=folder_of)
-    add_json_to(command, clear, path)
+    add_json_to(command, clear, warm, path)
+
+
+def names(text: str) -> list[str]:
+    """Return the names that stand between commas."""
+    return [name.strip() for name in text.split(",")]
 
 
 def listed(options: argparse.Namespace) -> int:
@@ -102,6 +128,56 @@ def cleared(options: argparse.Namespace) -> int:
     else:
         print(f"{folder}: {len(old)} entries removed, {text_of(nbytes)}")
     return 0
+
+
+def warmed(options: argparse.Namespace) -> int:
+    """Call functions on the GPU, so that their kernels are kept; say how many are new.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        There is no GPU.
+    ConfigurationError
+        A function or a data type that there is not.
+    """
+    device = Device("cuda").require()
+    own = [n for n in xdev.__all__ if isinstance(getattr(xdev, n), type(xdev.add))]
+    every = sorted({*own, *FUNCTIONS})
+    chosen = options.functions or every
+    known = {"functions": every, "dtypes": [*xdev.__array_namespace_info__().dtypes()]}
+    for what, given in (("functions", chosen), ("dtypes", options.dtypes)):
+        wrong = sorted(set(given) - set(known[what]))
+        if wrong:
+            listed = ", ".join(known[what])
+            raise ConfigurationError(
+                f"--{what} has {', '.join(wrong)}; there are {listed}"
+            )
+    before = cache_facts()
+    pairs = list(itertools.product(chosen, options.dtypes))
+    with use_device(device), Progress("kernels", len(pairs)) as progress:
+        for name, dtype in pairs:
+            _warm(getattr(xdev, name), xdev.ones(4096, dtype=getattr(xdev, dtype)))
+            progress.update()
+    new = cache_facts()["count"] - before["count"]
+    if options.json:
+        print_json(folder=before["folder"], calls=len(pairs), new=new)
+    else:
+        print(f"{before['folder']}: {new} kernels are new, of {len(pairs)} calls")
+    return 0
+
+
+def _warm(function: Callable[..., Any], x: Any) -> None:
+    """Call a function in its plain uses, where it takes the data type."""
+    if function is xdev.concat:
+        function([x, x])
+    elif function is xdev.roll:
+        function(x, 1)
+    else:
+        count = getattr(function, "nin", 1)
+        uses = [(x,) * count] if count == 1 else [(x, x), (x, 2)]
+        with suppress(TypeError):
+            for arguments in uses:
+                function(*arguments)
 
 
 def folder_of(options: argparse.Namespace) -> int:
