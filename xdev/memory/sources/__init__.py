@@ -11,7 +11,23 @@ from typing import Any, Protocol
 __all__ = ["AsyncSource", "Source"]
 
 
-class Source(Protocol):
+class Events(Protocol):
+    """Events of the work that is queued on the streams of a device."""
+
+    def record(self, stream: int) -> Any:
+        """Return an event of all work that is queued on a stream."""
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Let work queued on a stream from now on wait for an event."""
+
+    def done(self, event: Any) -> bool:
+        """Say whether the work before an event is done."""
+
+    def synchronize(self) -> None:
+        """Wait for all queued work."""
+
+
+class Source(Events, Protocol):
     """Raw memory of one device and kind.
 
     A source may also say ``name`` (whose memory it is), ``alignment`` (what divides
@@ -38,25 +54,13 @@ class Source(Protocol):
     def free(self, address: int, nbytes: int) -> None:
         """Take back what ``allocate`` returned, after queued work that uses it."""
 
-    def record(self, stream: int) -> Any:
-        """Return an event of all work that is queued on a stream."""
 
-    def wait(self, stream: int, event: Any) -> None:
-        """Let work queued on a stream from now on wait for an event."""
-
-    def done(self, event: Any) -> bool:
-        """Say whether the work before an event is done."""
-
-    def synchronize(self) -> None:
-        """Wait for all queued work."""
-
-
-class AsyncSource(Protocol):
+class AsyncSource(Events, Protocol):
     """Raw memory that is lent to a stream, and taken back in the order of its work.
 
     What is taken back is kept for later requests of any stream; the source sees to
     what each of them has to wait for. ``alignment``, ``name`` and ``total()`` are
-    :class:`~xdev.memory.sources.Source`'s, and so are the last four methods.
+    :class:`~xdev.memory.sources.Source`'s.
     """
 
     alignment: int
@@ -81,15 +85,3 @@ class AsyncSource(Protocol):
 
         What work that is not known to be done may still use, stays.
         """
-
-    def record(self, stream: int) -> Any:
-        """Return an event of all work that is queued on a stream."""
-
-    def wait(self, stream: int, event: Any) -> None:
-        """Let work queued on a stream from now on wait for an event."""
-
-    def done(self, event: Any) -> bool:
-        """Say whether the work before an event is done."""
-
-    def synchronize(self) -> None:
-        """Wait for all queued work."""
