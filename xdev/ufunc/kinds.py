@@ -457,11 +457,22 @@ def outputs(
     return tuple(map(dtype, kinds, inferred))
 
 
-def wide(dtype: np.dtype[Any]) -> Kind:
-    """Return the kind of an input where a signature means compilers' integers."""
-    if is_dtype(dtype, "u"):
-        return dtype if dtype == UNSIGNED else None
-    return np.dtype(np.int64) if is_dtype(dtype, "i") else strong(dtype)
+def inputs(rules: Rules) -> list[Kind]:
+    """Return the kinds of a function's inputs.
+
+    Where a signature means compilers' integers these are int64, of unsigned ones
+    nothing is known.
+    """
+    mixed, bounded = rules.words
+
+    def kind(dtype: np.dtype[Any]) -> Kind:
+        if bounded or not is_dtype(dtype, "iu"):
+            return strong(dtype)
+        if is_dtype(dtype, "u"):
+            return dtype if mixed and dtype == UNSIGNED else None
+        return NATIVE
+
+    return [kind(dtype) for dtype in rules.inputs]
 
 
 def in_caller(kind: Kind, rules: Rules) -> Kind:

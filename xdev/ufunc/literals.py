@@ -35,15 +35,14 @@ from xdev.ufunc.kinds import (
     compiled,
     fits,
     in_caller,
+    inputs,
     is_dtype,
     joined,
     mixed,
     operated,
     real,
     same,
-    strong,
     weak,
-    wide,
 )
 from xdev.ufunc.rewriting import Plain
 from xdev.ufunc.sources import WEAK, FunctionScope, inside
@@ -107,8 +106,7 @@ def analysed(
     if also:
         also(tree, scope)
     Plain(scope, operators=bool(rules.inputs)).visit(tree)
-    kind = strong if rules.bounded else wide
-    flow = Flow(tree, code, [kind(dtype) for dtype in rules.inputs], scope, called)
+    flow = Flow(tree, code, inputs(rules), scope, called)
     for name in flow.unassigned:
         raise TypeError(
             f"{function.__name__} may read {name.id!r} before it is assigned, where "
