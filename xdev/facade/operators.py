@@ -81,8 +81,8 @@ def _methods(array: type) -> dict[str, Callable[..., Any]]:
     for short, name in (BINARY | COMPARISONS).items():
         methods[f"__{short}__"] = _binary(array, f"__{short}__", name)
     for short, name in BINARY.items():
-        methods[f"__r{short}__"] = _binary(array, f"__r{short}__", name, _reflected)
-        methods[f"__i{short}__"] = _binary(array, f"__i{short}__", name, _in_place)
+        methods[f"__r{short}__"] = _binary(array, f"__r{short}__", name, "reflected")
+        methods[f"__i{short}__"] = _binary(array, f"__i{short}__", name, "in_place")
     for short, name in UNARY.items():
         methods[f"__{short}__"] = _unary(array, f"__{short}__", name)
     for name in METHODS:
@@ -93,39 +93,40 @@ def _methods(array: type) -> dict[str, Callable[..., Any]]:
     return methods
 
 
-def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return lambda x, y: function(y, x)
-
-
-def _in_place(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return lambda x, y: function(x, y, x)
-
-
 def _binary(
-    array: type,
-    operator: str,
-    name: str,
-    arranged: Callable[[Any], Any] = lambda function: function,
-) -> Callable[[Any, Any], Any]:
+    array: type, operator: str, name: str, form: str = "plain"
+) -> Callable[..., Any]:
+    """Return an operator: the launch in its own frame, what is no launch in another."""
     own, function = getattr(array, operator), getattr(elementwise, name)
-    call, launch = arranged(function), arranged(function.launches)
-    kinds = {array, *NUMBERS}
+    launch, kinds = function.launches, {array, *NUMBERS}
 
-    @wraps(own)
-    def operate(x: Any, y: Any, *modulo: Any) -> Any:
-        if modulo:  # pow's third, of which CuPy says what it is
-            return own(x, y, *modulo)
-        result = launch(x, y)
-        if result is not NotImplemented:
-            return result
+    def call(x: Any, y: Any, *operands: Any) -> Any:
         if type(x) is array and type(y) in kinds:
             try:
-                return call(x, y)
+                return function(*operands)
             except ERRORS:
                 pass
         return own(x, y)
 
-    return operate
+    def plain(x: Any, y: Any) -> Any:
+        result = launch(x, y)
+        return call(x, y, x, y) if result is NotImplemented else result
+
+    def reflected(x: Any, y: Any) -> Any:
+        result = launch(y, x)
+        return call(x, y, y, x) if result is NotImplemented else result
+
+    def in_place(x: Any, y: Any) -> Any:
+        result = launch(x, y, x)
+        return call(x, y, x, y, x) if result is NotImplemented else result
+
+    def power(x: Any, y: Any, *modulo: Any) -> Any:  # CuPy says what modulo is
+        return own(x, y, *modulo) if modulo else plain(x, y)
+
+    if operator == "__pow__":
+        return wraps(own)(power)
+    forms = {"plain": plain, "reflected": reflected, "in_place": in_place}
+    return wraps(own)(forms[form])
 
 
 def _unary(array: type, operator: str, name: str) -> Callable[[Any], Any]:
