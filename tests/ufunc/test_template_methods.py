@@ -415,7 +415,9 @@ SEQUENCES = {"concat": np.concat, "stack": np.stack}
 def copies(request, monkeypatch):
     """Copies for which everything is large, or nothing."""
     monkeypatch.setattr(cuda_copies, "LARGE", request.param)
-    return cuda_copies
+    cuda_copies._join_plan.cache_clear()
+    yield cuda_copies
+    cuda_copies._join_plan.cache_clear()
 
 
 @pytest.mark.parametrize("char", "?He")

@@ -148,55 +148,20 @@ def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
         )
     if axis is None:
         arrays, axis = [x.reshape(-1) for x in arrays], 0
-    ndim, shape = arrays[0].ndim, arrays[0].shape
-    around = {(x.ndim, *x.shape[:axis], *x.shape[axis:][1:]) for x in arrays}
-    if not -ndim <= axis < ndim or len(around) > 1:
+    layout = _side_by_side(tuple([x.shape for x in arrays]), axis)
+    if layout is None:
         return NotImplemented
-    axis %= ndim
+    out = _joined(arrays, *layout)
+    if out is not NotImplemented or sum(x.nbytes for x in arrays) < LARGE:
+        return out
     dtype = np.result_type(*{x.dtype for x in arrays})
-    whole = (*shape[:axis], sum(x.shape[axis] for x in arrays), *shape[axis + 1 :])
-    out = NotImplemented
-    if all(x.dtype == dtype and x._c_contiguous for x in arrays):  # noqa: SLF001
-        parts = [(x, 0, x.shape[axis], x.shape[axis]) for x in arrays if x.size]
-        out = _joined(whole, axis, parts)
-    mixed = dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays)
-    if out is NotImplemented and sum(x.nbytes for x in arrays) >= LARGE and not mixed:
-        out, stop = new(whole, dtype), 0
-        for x in arrays:
-            start, stop = stop, stop + x.shape[axis]
-            assign(out[(slice(None),) * axis + (slice(start, stop),)], x)
-    return out
-
-
-def _joined(shape: Shape, axis: int, parts: list[tuple[Any, int, int, int]]) -> Any:
-    """Return parts of contiguous arrays side by side along an axis, by one launch.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The result's.
-    axis : int
-        Along which.
-    parts : list of (array, start, length, whole)
-        An array, where along the axis its part begins, how long it is, and the array.
-    """
-    if not 0 < len(parts) <= PARTS:
+    if dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays):
         return NotImplemented
-    first = parts[0][0]
-    inner = prod(shape[axis + 1 :]) * first.itemsize
-    numbers = [n * inner for _, *own in parts for n in own]
-    word = gcd(WORD, *numbers, *(x.data.ptr for x, *_ in parts))
-    nbytes = prod(shape) * first.itemsize
-    if nbytes // word >= FAR or (nbytes >= LARGE and word < WORD):
-        return NotImplemented  # words of a few bytes are not quick enough
-    out, rest = new(shape, first.dtype), (0,) * (PARTS - len(parts))
-    ends = accumulate(length * inner // word for _, _, length, _ in parts)
-    pitches = (whole * inner // word for *_, whole in parts)
-    starts = (start * inner // word for _, start, *_ in parts)
-    sizes = *ends, *rest, *pitches, *rest, *starts, *rest
-    program = Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS)
-    width, count = shape[axis] * inner // word, nbytes // word
-    run(program, blocks_of(count), [out, *(x for x, *_ in parts)], *sizes, width, count)
+    shape, axis, _ = layout
+    out, stop = new(shape, dtype), 0
+    for x in arrays:
+        start, stop = stop, stop + x.shape[axis]
+        assign(out[(slice(None),) * axis + (slice(start, stop),)], x)
     return out
 
 
@@ -204,11 +169,83 @@ def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
     """Join arrays along an axis that is new."""
     if not isinstance(arrays, list | tuple) or not arrays:
         return NotImplemented
-    ndim = arrays[0].ndim + 1
-    if not -ndim <= axis < ndim or len({x.shape for x in arrays}) > 1:
+    shape, ndim = arrays[0].shape, arrays[0].ndim + 1
+    if not -ndim <= axis < ndim or any(x.shape != shape for x in arrays):
         return NotImplemented
-    place = (*(slice(None),) * (axis % ndim), None)
-    return concat([x[place] for x in arrays], axis=axis % ndim)
+    axis %= ndim
+    one = (*shape[:axis], 1, *shape[axis:])
+    layout = _side_by_side((one,) * len(arrays), axis)
+    out = NotImplemented if layout is None else _joined(arrays, *layout)
+    if out is NotImplemented:
+        out = concat([x.reshape(one) for x in arrays], axis=axis)
+    return out
+
+
+#: Of a part: where along the axis it begins, its length, and that of its array.
+Part = tuple[int, int, int]
+
+
+@lru_cache(maxsize=PLANS, typed=True)  # 1.0 is no axis
+def _side_by_side(
+    shapes: tuple[Shape, ...], axis: int
+) -> tuple[Shape, int, tuple[Part, ...]] | None:
+    """Return the shape of arrays joined along an axis, that axis, and the parts.
+
+    None: they do not fit, or there is no such axis.
+    """
+    first, ndim = shapes[0], len(shapes[0])
+    around = {(len(own), *own[:axis], *own[axis:][1:]) for own in shapes}
+    if not -ndim <= axis < ndim or len(around) > 1:
+        return None
+    axis %= ndim
+    lengths = [own[axis] for own in shapes]
+    shape = (*first[:axis], sum(lengths), *first[axis + 1 :])
+    return shape, axis, tuple((0, length, length) for length in lengths)
+
+
+def _joined(
+    arrays: Sequence[Any], shape: Shape, axis: int, parts: tuple[Part, ...]
+) -> Any:
+    """Return parts of contiguous arrays of one data type, joined by one launch."""
+    first = arrays[0]
+    dtype = first.dtype
+    for x in arrays:
+        if x.dtype != dtype or not x._c_contiguous:  # noqa: SLF001
+            return NotImplemented
+    addresses = [x.data.ptr for x in arrays]
+    plan = _join_plan(shape, axis, parts, dtype.itemsize, gcd(WORD, *addresses))
+    if plan is None:
+        return NotImplemented
+    out, (program, blocks, sizes) = new(shape, dtype), plan
+    run(program, blocks, [out, *arrays], *sizes)
+    return out
+
+
+@lru_cache(maxsize=PLANS)
+def _join_plan(
+    shape: Shape, axis: int, parts: tuple[Part, ...], itemsize: int, aligned: int
+) -> tuple[Program, int, tuple[int, ...]] | None:
+    """Return the kernel of a join, its blocks and sizes; None where it is no use.
+
+    ``aligned`` is what all addresses are multiples of.
+    """
+    inner = prod(shape[axis + 1 :]) * itemsize
+    word = gcd(aligned, *(n * inner for part in parts for n in part))
+    nbytes = prod(shape) * itemsize
+    many, short = nbytes // word >= FAR, nbytes >= LARGE and word < WORD
+    if not nbytes or len(parts) > PARTS or many or short:
+        return None
+    rest = (0,) * (PARTS - len(parts))
+    ends = accumulate(length * inner // word for _, length, _ in parts)
+    pitches = (whole * inner // word for *_, whole in parts)
+    starts = (start * inner // word for start, *_ in parts)
+    width, count = shape[axis] * inner // word, nbytes // word
+    sizes = *ends, *rest, *pitches, *rest, *starts, *rest, width, count
+    return (
+        Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS),
+        blocks_of(count),
+        sizes,
+    )
 
 
 def tile(x: Any, repetitions: Shape) -> Any:
@@ -264,8 +301,8 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     length = x.shape[axis]
     shift %= length
     if x._c_contiguous:  # noqa: SLF001
-        parts = [(x, length - shift, shift, length), (x, 0, length - shift, length)]
-        out = _joined(x.shape, axis, parts)
+        parts = (length - shift, shift, length), (0, length - shift, length)
+        out = _joined((x, x), x.shape, axis, parts)
         if out is not NotImplemented:
             return out
     if x.nbytes < LARGE:
