@@ -63,7 +63,7 @@ def test_a_wheel_goes_without_where_there_is_none(tmp_path):
 def test_a_machine_with_a_compiler_has_built_it():
     modules = [f"xdev.native.{path.stem}" for path in SOURCES]
     built = None not in map(importlib.util.find_spec, modules)
-    assert built or not shutil.which("cc"), "run: python xdev/native/building.py"
+    assert built or not shutil.which("cc"), "run: python hatch_build.py"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Builds the compiled tier into a wheel, or beside its source for an editable install.
 
 Where it cannot be built (no C compiler, say) that is told, and the wheel goes without:
-Python stands in for it. ``python xdev/native/building.py`` builds it in a checkout.
+Python stands in for it. ``python hatch_build.py`` builds it in a checkout.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ try:
 except ImportError:  # as a program it needs no hatchling
     BuildHookInterface = object
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parent
 
 
 def build(folder: Path) -> list[Path]:
