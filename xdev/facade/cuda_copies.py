@@ -6,11 +6,10 @@ CuPy's kernels move one element a thread: half of what the memory can do.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -68,9 +67,7 @@ def new(shape: Shape, dtype: Any) -> Any:
     return array_maker()(shape, dtype)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A kernel of ``moves.cu``: its C++ name, threads of a block, elements of each.
 
     ``slots`` is of how many arrays its parameter has the addresses.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -130,9 +129,7 @@ def _text(shape: Shape) -> str:
 # Lines of reductions and scans, and the threads that work on them.
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(NamedTuple):
     """The lines of arrays along one axis: what they are of, and where each begins.
 
     Parameters
@@ -155,7 +152,7 @@ class Lines:
     steps: tuple[int, int, int]
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """The number of lines."""
         return prod(self.extents)
 
@@ -189,7 +186,7 @@ class Lines:
         """
         if not self.length:
             return 1, 0
-        wanted = min(SEGMENTS, -(-2 * THREADS * wide // (self.count * group)))
+        wanted = min(SEGMENTS, -(-2 * THREADS * wide // (self.number * group)))
         least = SHORT * group if group <= WARPS else -(-SEGMENT // itemsize)
         splits = max(1, min(wanted, self.length // least))
         each = -(-self.length // splits)
@@ -199,7 +196,7 @@ class Lines:
     def parameter(self, splits: int, each: int) -> bytes:
         """Lay it out as ``Lines`` in fold.cuh is."""
         numbers = (
-            *(self.count, self.length, splits, each),
+            *(self.number, self.length, splits, each),
             *self.extents,
             *self.source,
             *self.target,
@@ -253,7 +250,7 @@ def reducing(found: Lines, contiguous: bool) -> int:
         return 1
     if found.across:
         return WARPS
-    few = found.count * WARP < THREADS // 4
+    few = found.number * WARP < THREADS // 4
     return BLOCK if few or (contiguous and found.length > 2**14) else WARP
 
 

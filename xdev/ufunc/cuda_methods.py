@@ -7,7 +7,6 @@ operands keep their order, but not which pairs are folded first.
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, final
 
@@ -91,13 +90,13 @@ class CudaMethods:
             if group == 1 or found.length * x.dtype.itemsize > ALONE:
                 splits, each = found.split(group, span, x.dtype.itemsize)
             if splits > 1:
-                made = ready.scratch((found.count, splits), loop)
+                made = ready.scratch((found.number, splits), loop)
                 between = cuda_layout.partial(found, splits, loop.itemsize)
                 fold = launch(self._loops, spec, first, between, splits, each)
                 before = made.data.ptr
                 fold([x.address, before])
             parameter = bytes(3 * SLOT) + found.parameter(splits, each)
-            blocks = cuda_layout.grid(found.count, splits, group)
+            blocks = cuda_layout.grid(found.number, splits, group)
             machine = self._loops.kernel(spec, kernel)
             slots = (ADDRESS,) * (2 + bool(before))
             scan = Launch(machine, blocks, BLOCK, parameter, slots)
@@ -132,8 +131,7 @@ class CudaMethods:
                 target = tuple(0 if i == axis else s for i, s in enumerate(y.strides))
                 found = cuda_layout.lines(x.shape, (axis,), x.strides, target, zeros)
                 assert found is not None  # noqa: S101 - one axis
-                found = replace(
-                    found,
+                found = found._replace(
                     extents=(*found.extents, count),
                     source=(*found.source, 0),
                     target=(*found.target, y.strides[axis]),

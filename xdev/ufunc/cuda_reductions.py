@@ -327,7 +327,7 @@ class CudaReduction:
         nbytes = 0
         if splits > 1:
             kernel = kernel._replace(joining=WARP if splits <= BLOCK else BLOCK)
-            nbytes = found.count * splits * kernel.partial
+            nbytes = found.number * splits * kernel.partial
         run = launch(self._loops, spec, kernel, found, splits, each, start)
         return Folding(run, nbytes)
 
@@ -388,10 +388,10 @@ def launch(
     """
     first, freedom = start
     blocks = folding = cuda_layout.grid(
-        found.count // kernel.wide, splits, kernel.group
+        found.number // kernel.wide, splits, kernel.group
     )
     if kernel.joining:
-        blocks += cuda_layout.grid(found.count, 1, kernel.joining)
+        blocks += cuda_layout.grid(found.number, 1, kernel.joining)
     begin = struct.pack("=iiqd", first is not None, folding, READY, freedom)
     parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
     parameter += found.parameter(splits, each)
