@@ -7,6 +7,7 @@ the call to CuPy.
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -106,9 +107,22 @@ def nonzero(x: Any) -> Any:
     return (places, *reversed(indices))
 
 
-def _unique(name: str) -> Callable[[Any], Any]:
-    result = type(getattr(np, name)(np.empty(0)))
-    fields = getattr(result, "_fields", ())
+#: What distinct values come with, by the functions' names.
+UNIQUE: dict[str, tuple[str, ...]] = {
+    "unique_all": ("indices", "inverse_indices", "counts"),
+    "unique_counts": ("counts",),
+    "unique_inverse": ("inverse_indices",),
+    "unique_values": (),
+}
+
+
+@cache
+def _result(name: str) -> Any:
+    """Return the type of what NumPy's function returns, which takes long to load."""
+    return type(getattr(np, name)(np.empty(0)))
+
+
+def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
     ordering = not {"indices", "inverse_indices"}.isdisjoint(fields)
 
     def unique(x: Any) -> Any:
@@ -128,13 +142,13 @@ def _unique(name: str) -> Callable[[Any], Any]:
         if not fields:
             return values
         parts = {"values": values}
-        if ordering:
+        if "inverse_indices" in fields:
             parts |= {"inverse_indices": inverse.reshape(x.shape)}
         if "indices" in fields:
             parts |= {"indices": order[first]}
         if "counts" in fields:
             parts |= {"counts": cupy.diff(first, append=x.size)}
-        return result(**parts)
+        return _result(name)(**parts)
 
     return unique
 
@@ -175,10 +189,9 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     return out
 
 
-_UNIQUE = ("unique_all", "unique_counts", "unique_inverse", "unique_values")
 #: By the standard's names, as :data:`xdev.facade.cuda_copies.COPIES`.
 ORDERS: dict[str, Callable[..., Any]] = {
     **{f.__name__: f for f in (argsort, nonzero, sort, take)},
-    **{name: _unique(name) for name in _UNIQUE},
+    **{name: _unique(name, fields) for name, fields in UNIQUE.items()},
     "linalg.cross": cross,
 }
