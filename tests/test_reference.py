@@ -23,6 +23,12 @@ ROOMS = (
     *("atomic", "distributed", "fft", "linalg", "memory", "memory.bridges", "numpy"),
     *("random", "testing", "timing"),
 )
+#: What needs hardware, other processes or another library's whole process.
+WITHOUT_EXAMPLE = {
+    *("install", "install_default", "install_operators"),
+    *("is_pinned_address", "left_alone", "local_cluster", "memory_status"),
+    *("pinned_array", "uninstall", "WorkerPlugin"),
+}
 
 
 def test_every_name_of_the_package_has_a_place():
@@ -97,3 +103,18 @@ def test_the_navigation_has_every_page():
     ]
 
     assert sorted(paths) == sorted(f"api/{key}.md" for key in TEXTS)
+
+
+def test_every_name_has_an_example():
+    pages = reference.pages().items()
+    missing = {
+        name.last
+        for key, page in pages
+        for name in page.names
+        if key not in {"constants", "errors", "numpy"}
+        and callable(name.value)
+        and not name.last.endswith("Error")
+        and ">>>" not in (inspect.getdoc(reference.described_by(name.value)) or "")
+    }
+
+    assert missing <= WITHOUT_EXAMPLE

@@ -54,6 +54,17 @@ def max(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001 - as calle
 
     A NaN on either side is what stays, as in NumPy. Parameters and result are those of
     :func:`add`.
+
+    Examples
+    --------
+    >>> import numpy as np, xdev
+    >>> @xdev.kernel
+    ... def largest(i, x, out):
+    ...     xdev.atomic.max(out, 0, x[i])
+    >>> out = np.zeros(1)
+    >>> largest[3](np.asarray([2.0, 5.0, 3.0]), out)
+    >>> out
+    array([5.])
     """
     _refuse("max")
 
@@ -63,6 +74,17 @@ def min(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001
 
     A NaN on either side is what stays, as in NumPy. Parameters and result are those of
     :func:`add`.
+
+    Examples
+    --------
+    >>> import numpy as np, xdev
+    >>> @xdev.kernel
+    ... def smallest(i, x, out):
+    ...     xdev.atomic.min(out, 0, x[i])
+    >>> out = np.full(1, 9.0)
+    >>> smallest[3](np.asarray([2.0, 5.0, 3.0]), out)
+    >>> out
+    array([2.])
     """
     _refuse("min")
 
@@ -72,6 +94,17 @@ def cas(a: Any, index: Any, expected: Any, value: Any) -> Any:  # noqa: ARG001
 
     It was put there if what returns is ``expected``. Floats are compared by their bits:
     a NaN equals itself, -0.0 is not 0.0. The other parameters are those of :func:`add`.
+
+    Examples
+    --------
+    >>> import numpy as np, xdev
+    >>> @xdev.kernel
+    ... def first(i, x, owner):
+    ...     xdev.atomic.cas(owner, x[i], -1, i)
+    >>> owner = np.full(2, -1)
+    >>> first[3](np.asarray([0, 1, 1]), owner)
+    >>> owner[0], owner[1] > 0
+    (np.int64(0), np.True_)
     """
     _refuse("cas")
 

@@ -331,6 +331,13 @@ def default_device() -> Device:
         ``XDEV_DEVICE`` names a device that cannot be used.
     ConfigurationError
         ``XDEV_DEVICE`` is invalid.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> with xdev.use_device("cpu"):
+    ...     xdev.default_device()
+    Device('cpu')
     """
     chosen = _default.get()
     if chosen is not None:
@@ -369,6 +376,14 @@ def set_default_device(device: object) -> None:
     ------
     ConfigurationError, DeviceUnavailableError
         The device is unknown, or cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> with xdev.use_device("cpu"):  # which sets back what it finds
+    ...     xdev.set_default_device("fake")
+    ...     xdev.default_device()
+    Device('fake:0')
     """
     _default.set(None if device is None else _the_one(as_device(device)))
 

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
 @final
 class Event:
-    """A point in a stream's work; :meth:`Stream.record` makes them."""
+    """A point in a stream's work; :meth:`Stream.record` makes them.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> stream = xdev.Stream("cpu")
+    >>> start, end = stream.record(), stream.record()
+    >>> end.done, end.elapsed(start) >= 0
+    (True, True)
+    """
 
     __slots__ = ("_native", "device")
 
@@ -153,20 +162,41 @@ def _mismatch(what: str, one: Device, other: Device) -> DeviceMismatchError:
 
 
 def current_stream(device: object = None) -> Stream:
-    """Return the stream that work on a device (the default one) goes to now."""
+    """Return the stream that work on a device (the default one) goes to now.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.current_stream("cpu").ptr
+    0
+    """
     chosen = as_device(device)
     backend = registry.backend(chosen.type)
     return Stream._of(chosen, backend.current_stream(chosen.index))  # noqa: SLF001
 
 
 def synchronize(device: object = None) -> None:
-    """Wait until all work queued on a device (the default one) is done."""
+    """Wait until all work queued on a device (the default one) is done.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.ones(3, device="cpu") + 1
+    >>> xdev.synchronize("cpu")
+    """
     chosen = as_device(device)
     registry.backend(chosen.type).synchronize(chosen.index)
 
 
 def can_access_peer(a: object, b: object) -> bool:
-    """Say whether kernels on device ``a`` may read the memory of device ``b``."""
+    """Say whether kernels on device ``a`` may read the memory of device ``b``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.can_access_peer("cpu", "cpu")
+    True
+    """
     first, second = as_device(a), as_device(b)
     if first.type != second.type:
         return False

@@ -110,6 +110,15 @@ class PoolStats(NamedTuple):
         marked by ``record_stream`` counts as a whole.
     classes : tuple of SizeClass
         The same by size, smallest first.
+
+    Examples
+    --------
+    >>> from xdev import memory, testing
+    >>> pool = memory.Pool(testing.FakeSource(capacity=1 << 20), "binned")
+    >>> block = pool.acquire(1000)
+    >>> stats = pool.stats()
+    >>> stats.allocated, stats.reserved, stats.live
+    (1024, 1024, 1)
     """
 
     allocated: int

@@ -236,6 +236,13 @@ def record_stream(x: Any, stream: object) -> None:
         It is not a handle, or the array's memory is not a pool's.
     UseAfterFreeError
         It was freed.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> from xdev import memory
+    >>> x = xdev.empty(100_000, device="cpu")
+    >>> memory.record_stream(x, xdev.Stream("cpu"))
     """
     if not hasattr(stream, "ptr"):
         stream = handle_of(stream)

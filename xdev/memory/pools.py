@@ -37,6 +37,13 @@ class Block:
         Where it starts.
     nbytes : int
         The granted size: at least what was asked for [B].
+
+    Examples
+    --------
+    >>> from xdev import memory, testing
+    >>> pool = memory.Pool(testing.FakeSource(capacity=1 << 20), "binned")
+    >>> pool.acquire(1000).nbytes
+    1024
     """
 
     __slots__ = ("_held", "address", "chunk", "nbytes")

@@ -198,6 +198,12 @@ def max_allocated(device: object = None, kind: str | None = None) -> int:
 
     Kinds have peaks of their own; without ``kind`` it is their sum. Parameters are
     :func:`allocated`'s.
+
+    Examples
+    --------
+    >>> from xdev import memory
+    >>> memory.max_allocated("cpu") >= memory.allocated("cpu")
+    True
     """
     return sum(most.allocated for most in _peaks(device, kind))
 
@@ -206,6 +212,12 @@ def reserved(device: object = None, kind: str | None = None) -> int:
     """Return the bytes held from the system or the driver, used and cached [B].
 
     Parameters are :func:`allocated`'s.
+
+    Examples
+    --------
+    >>> from xdev import memory
+    >>> memory.reserved("cpu") >= memory.allocated("cpu")
+    True
     """
     return sum(pool.reserved for pool in existing(device, kind))
 
@@ -214,6 +226,12 @@ def max_reserved(device: object = None, kind: str | None = None) -> int:
     """Return the most bytes held since the start or :func:`reset_peak` [B].
 
     Parameters are :func:`allocated`'s.
+
+    Examples
+    --------
+    >>> from xdev import memory
+    >>> memory.max_reserved("cpu") >= memory.reserved("cpu")
+    True
     """
     return sum(most.reserved for most in _peaks(device, kind))
 
@@ -222,6 +240,13 @@ def reset_peak(device: object = None, kind: str | None = None) -> None:
     """Start the peaks afresh from what is in use now.
 
     Parameters are :func:`allocated`'s.
+
+    Examples
+    --------
+    >>> from xdev import memory
+    >>> memory.reset_peak("cpu")
+    >>> memory.max_reserved("cpu") == memory.reserved("cpu")
+    True
     """
     for pool in existing(device, kind):
         pool.reset_peak()
@@ -308,6 +333,14 @@ def get_limit(device: object = None, kind: str | None = None) -> int | None:
     """Return the limit of a device [B], None without one.
 
     Parameters are :func:`set_limit`'s.
+
+    Examples
+    --------
+    >>> from xdev import memory
+    >>> memory.set_limit("1 GiB", "fake:1")
+    >>> memory.get_limit("fake:1")
+    1073741824
+    >>> memory.set_limit(None, "fake:1")
     """
     where = as_device(device)
     check_kind(where, kind)
@@ -458,6 +491,12 @@ def status(device: object = None, kind: str | None = None) -> None:
         Whose memory; the default device without one.
     kind : {"host", "pinned", "device"}, optional
         Which memory; None prints all of the device's kinds that are in use.
+
+    Examples
+    --------
+    >>> from xdev import memory
+    >>> memory.status("cpu")
+    cpu: memory held by xdev's pools: ...
     """
     report = summary(device, kind)
     if "ipykernel" in sys.modules:

@@ -439,6 +439,16 @@ def outstanding(device: object = None, kind: str | None = None) -> list[Outstand
     list of Outstanding
         ``str(item)`` starts with ``file:line``. The blocks of a line are together, the
         largest first; the line that holds the most comes first.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> from xdev import memory
+    >>> with memory.track():
+    ...     x = xdev.zeros(1000, device="cpu")
+    ...     [block] = [b for b in memory.outstanding("cpu") if b.nbytes >= x.nbytes]
+    >>> block.nbytes >= 8000
+    True
     """
     lines = outstanding_by_line(device, kind)
     return [block for line in lines for block in line.blocks]

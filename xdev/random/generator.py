@@ -41,6 +41,13 @@ class Generator:
     ------
     DeviceUnavailableError, ConfigurationError
         There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> rng = xdev.random.default_rng(1, device="cpu")
+    >>> rng.random((2, 3)).shape, rng.device
+    ((2, 3), Device('cpu'))
     """
 
     def __init__(self, bit_generator: Philox, device: object = None) -> None:

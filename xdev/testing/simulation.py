@@ -44,6 +44,15 @@ class Hazard:
         The handles of the later and the earlier access's stream; -1 is the host.
     write, wrote : bool
         Whether the later and the earlier access write.
+
+    Examples
+    --------
+    >>> from xdev.testing import SimulatedDevice
+    >>> device = SimulatedDevice()
+    >>> for stream in device.stream(), device.stream():
+    ...     device.tenant(address=4096, nbytes=512).use(stream)
+    >>> [hazard.nbytes for hazard in device.hazards]
+    [512]
     """
 
     address: int
@@ -121,6 +130,14 @@ class Tenant:
     ----------
     address, nbytes : int
         The bytes.
+
+    Examples
+    --------
+    >>> from xdev.testing import SimulatedDevice
+    >>> device = SimulatedDevice()
+    >>> device.tenant(address=4096, nbytes=512).use(device.stream())
+    >>> device.hazards
+    []
     """
 
     __slots__ = ("_device", "address", "current", "nbytes", "own", "past")
@@ -173,6 +190,14 @@ class SimulatedEvent:
     ----------
     seconds : float
         When the work before it is done, on the device's clock [s].
+
+    Examples
+    --------
+    >>> from xdev.testing import SimulatedDevice
+    >>> event = SimulatedDevice().stream().record()
+    >>> event.synchronize()
+    >>> event.done
+    True
     """
 
     __slots__ = ("_after", "_device", "seconds")
@@ -214,6 +239,13 @@ class SimulatedStream:
     ----------
     ptr : int
         The handle.
+
+    Examples
+    --------
+    >>> from xdev.testing import SimulatedDevice
+    >>> stream = SimulatedDevice().stream()
+    >>> stream.done
+    True
     """
 
     __slots__ = ("__weakref__", "_device", "_queue", "ptr")

@@ -206,6 +206,13 @@ class Row:
         What a copy reads and writes on its device [B/s].
     device_name : str, optional
         Its device's name, as in ``"NVIDIA H200"``.
+
+    Examples
+    --------
+    >>> from xdev.timing import compare
+    >>> row = compare({"one": lambda: 1, "other": lambda: 1}, repeat=3)["one"]
+    >>> row.name, row.timing.repeat
+    ('one', 3)
     """
 
     name: str
@@ -291,6 +298,13 @@ class Comparison:
         The candidates in the order they were given.
     environment : dict
         Versions, platform and devices.
+
+    Examples
+    --------
+    >>> from xdev.timing import compare
+    >>> found = compare({"one": lambda: 1, "other": lambda: 1}, repeat=3)
+    >>> [row.name for row in found.rows]
+    ['one', 'other']
     """
 
     rows: tuple[Row, ...]

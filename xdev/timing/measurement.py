@@ -199,6 +199,12 @@ def copy_bandwidth(device: Device | str | None = None) -> float:
         The device cannot be used.
     OutOfMemoryError
         It has no 513 MiB to spare.
+
+    Examples
+    --------
+    >>> from xdev.timing import copy_bandwidth
+    >>> copy_bandwidth("cpu") > 0
+    True
     """
     where = as_device(device)
     with _lock:

@@ -40,6 +40,13 @@ class Sweep:
         In rising order.
     comparisons : tuple of Comparison
         One for each size.
+
+    Examples
+    --------
+    >>> from xdev.timing import sweep
+    >>> found = sweep(lambda n: {"sum": lambda: sum(range(n))}, [1, 100], repeat=3)
+    >>> found.names, len(found.times("sum"))
+    (('sum',), 2)
     """
 
     sizes: tuple[int, ...]

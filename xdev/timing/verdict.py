@@ -150,6 +150,14 @@ class Ratio:
     enough : bool
         Whether there were times enough for a verdict; if not, it is ``"unclear"``
         whatever they are.
+
+    Examples
+    --------
+    >>> from xdev.timing import compare
+    >>> found = compare({"one": lambda: 1, "other": lambda: 1}, repeat=3)
+    >>> ratio = found["other"].ratio
+    >>> ratio.low <= ratio.middle <= ratio.high
+    True
     """
 
     middle: float
@@ -290,6 +298,13 @@ class Changes:
         The time of each row that both have over its time then.
     added, gone : tuple of str
         Rows that only the new measurement has, and those that only the baseline has.
+
+    Examples
+    --------
+    >>> from xdev.timing import compare
+    >>> found = compare({"one": lambda: 1, "other": lambda: 1}, repeat=3)
+    >>> sorted(found.since(found.as_dict()).ratios)
+    ['one', 'other']
     """
 
     ratios: dict[str, Ratio]

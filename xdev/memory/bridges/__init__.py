@@ -163,7 +163,14 @@ def using(*names: str) -> Iterator[None]:
 
 
 def installed() -> frozenset[str]:
-    """Return the names of the bridges that are in."""
+    """Return the names of the bridges that are in.
+
+    Examples
+    --------
+    >>> from xdev.memory import bridges
+    >>> isinstance(bridges.installed(), frozenset)
+    True
+    """
     with _lock:
         return frozenset(_installed)
 
