@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import figures  # noqa: E402 - the folder is no installed package
 
 # Texts in which a figure may be an aim, or of a version before.
-AIMS = {"design.md", "changelog.md"}
+AIMS = {"design.md"}
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|<!--.*?-->", re.DOTALL | re.MULTILINE)
 ULPS = re.compile(r"^\| ulp \|.*?\n\n", re.DOTALL | re.MULTILINE)  # tests find them
 MEASURED = re.compile(r"\d ?(?:ns|µs|μs|ms|[MGT]B/s|times)\b|^\|.*\d\.\d")
