@@ -179,6 +179,28 @@ def test_errors_are_told_once_as_the_caller_wants(parts, setting):
     assert parts
 
 
+@pytest.mark.parametrize("setting", ["warn", "call"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_errors_of_a_fold_are_told_once(parts, setting, axis):
+    # In what the ufunc's loop folds, in the elements after the last part, and in the
+    # fold of the parts.
+    x, called = np.full((30, 90), 1e308), []
+    x[:, 45:] *= -1
+    for _ in range(4):
+        with (
+            warnings.catch_warnings(record=True) as told,
+            np.errstate(all=setting, call=lambda *given: called.append(given)),
+        ):
+            warnings.simplefilter("always")
+            xdev.sum(x, axis=axis)
+        texts = [str(one.message) for one in told]
+        assert len(texts) == len({*texts}) > 0 or setting == "call"
+        assert len(called) == len({*called}) > 0 or setting == "warn"
+        assert all(one.filename == __file__ for one in told)
+        del called[:]
+    assert parts
+
+
 def test_what_does_not_fit_is_refused_as_it_is_in_one_call(parts):
     x = np.ones((30, 40))
     for _ in range(4):
@@ -225,6 +247,17 @@ def test_folds_are_numpys(data, shape):
         np.testing.assert_allclose(
             made, expected, rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-6
         )
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float64"])
+def test_sums_have_the_dtype_that_is_asked_for(parts, dtype):
+    x = (np.arange(30 * 90).reshape(30, 90) % 7).astype(dtype)
+    for axis, kind in product([None, 0, 1], {dtype, "int32", "float32"}):
+        expected = np.sum(x, axis=axis, dtype=kind)
+        for _ in range(4):
+            made = np.asarray(xdev.sum(x, axis=axis, dtype=getattr(xdev, kind)))
+            np.testing.assert_array_equal(made, expected, strict=True)
+    assert parts
 
 
 @pytest.mark.parametrize("name", ["sum", "mean"])

@@ -8,6 +8,7 @@ the number of threads: the bits of a sum depend on its values alone.
 from __future__ import annotations
 
 import math
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from xdev.facade.cpu import folded_count, variance
 from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
 from xdev.ufunc import layout
-from xdev.ufunc.cpu_threads import Errors, cost_model, report_errors, share
+from xdev.ufunc.cpu_threads import Errors, cost_model, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +75,9 @@ def _laid_out(example: Any, shape: Sequence[int], dtype: Any = None) -> Any:
 # -- folds ----------------------------------------------------------------------------
 
 
-def _by_loop(loop: int, ufunc: Any, x: Any, out: Any) -> Callable[[int], None]:
+def _by_loop(
+    loop: int, ufunc: Any, errors: Errors, x: Any, out: Any
+) -> Callable[[int], None]:
     """Return what folds the rows of an array, or its columns, by an inner loop.
 
     Threads that only call it need no interpreter's lock, for which sixteen wait longer
@@ -84,6 +87,8 @@ def _by_loop(loop: int, ufunc: Any, x: Any, out: Any) -> Callable[[int], None]:
     ----------
     loop : int
         The address of the ufunc's loop for this data type.
+    errors : Errors
+        Of all parts: the caller tells of them.
     x : array, shape (rows, columns)
         In C order.
     out : array, shape (rows,) or (1, columns)
@@ -114,7 +119,7 @@ def _by_loop(loop: int, ufunc: Any, x: Any, out: Any) -> Callable[[int], None]:
             exceptions = run(shape, ((each * item,) * 3, *steps), grain=rows * each)
             if rest:
                 exceptions |= run((rows, rest), steps, columns - rest, rows * rest)
-        report_errors("reduce", exceptions)
+        errors.add(exceptions)
 
     return fold
 
@@ -149,14 +154,15 @@ def _folded(
     if isinstance(axis, list):
         return None
     noted = errors.noted()(part)
+    by_loop = partial(_by_loop, loop, key[0], errors) if loop else None
     if len(axes) < x.ndim:
-        result = _along(key, x, axes, dtype, keepdims, noted, loop)
+        result = _along(key, x, axes, dtype, keepdims, noted, by_loop)
     elif not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
         return None
     else:
-        folds = _of_parts(key, x.ravel("K"), dtype, noted, loop)
+        folds = _of_parts(key, x.ravel("K"), dtype, noted, by_loop)
         with errors.noted():
-            result = key[0].reduce(folds)
+            result = key[0].reduce(folds, dtype=dtype)
         result = result.reshape((1,) * x.ndim) if keepdims else result
     errors.tell("reduce")
     return result
@@ -167,7 +173,7 @@ def _of_parts(
     x: Any,
     dtype: Any,
     part: Callable[[Any, Any, Any], object],
-    loop: int,
+    by_loop: Callable[[Any, Any], Callable[[int], None]] | None,
 ) -> Any:
     """Return the folds of parts of all elements."""
     folds, full = np.empty(-(-x.size // PART), dtype), x.size // PART
@@ -179,16 +185,17 @@ def _of_parts(
     def alone() -> None:
         work(0, len(folds))
 
-    def native(grain: int) -> None:
-        rows = x[: full * PART].reshape(full, PART)
-        _by_loop(loop, key[0], rows, folds[:full])(grain)
-        work(full, len(folds))
-
     def shared(_: int) -> None:
         threads.run(work, len(folds))
 
-    if loop and full:
-        _quicker((*key, loop), x.size, alone, native, CostModel)
+    if by_loop and full:
+        fold = by_loop(x[: full * PART].reshape(full, PART), folds[:full])
+
+        def native(grain: int) -> None:
+            fold(grain)
+            work(full, len(folds))
+
+        _quicker((*key, "loop"), x.size, alone, native, CostModel)
     else:
         _quicker(key, x.size, alone, shared)
     return folds
@@ -201,7 +208,7 @@ def _along(
     dtype: Any,
     keepdims: bool,
     part: Callable[[Any, Any, Any], object],
-    loop: int,
+    by_loop: Callable[[Any, Any], Callable[[int], None]] | None,
 ) -> Any:
     """Fold along some axes: threads share what is left."""
     ufunc, lost = key[0], () if keepdims else axes
@@ -222,9 +229,9 @@ def _along(
         share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
     matrix = x.ndim == 2 and x.flags.c_contiguous and x.shape[1] >= LINE  # noqa: PLR2004
-    if loop and matrix:
-        native = _by_loop(loop, ufunc, x, whole.reshape(-1) if axes == (1,) else whole)
-        _quicker((*key, axes, loop), x.size, alone, native, CostModel)
+    if by_loop and matrix:
+        native = by_loop(x, whole.reshape(-1) if axes == (1,) else whole)
+        _quicker((*key, axes, "loop"), x.size, alone, native, CostModel)
     else:
         _quicker((*key, axes), x.size, alone, shared)
     return result

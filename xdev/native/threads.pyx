@@ -279,7 +279,7 @@ def loop_of(ufunc, int number):
     cdef PyUFuncObject* known = <PyUFuncObject*><void*>ufunc
     for k in range(known.ntypes):
         types = {known.types[known.nargs * k + i] for i in range(known.nargs)}
-        if types == {number} and not known.data[k]:
+        if types == {number} and not (known.data and known.data[k]):
             return <intptr_t>known.functions[k]
     return 0
 

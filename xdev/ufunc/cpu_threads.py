@@ -424,19 +424,24 @@ class Errors:
     """Floating point errors of a computation in parts, told once as NumPy does."""
 
     def __init__(self) -> None:
-        self._numbers: list[int] = []
+        self._bits: list[int] = []
 
     def noted(self) -> np.errstate:
         """Return the context of a part, in whatever thread."""
-        numbers = self._numbers
-        return np.errstate(all="call", call=lambda _, number: numbers.append(number))
+
+        def note(_: str, numbers: int) -> None:
+            self.add(sum(bit for number, bit in FLAGS.items() if numbers & number))
+
+        return np.errstate(all="call", call=note)
+
+    def add(self, exceptions: int) -> None:
+        """Take in what ``fetestexcept`` told of a part."""
+        self._bits.append(exceptions)
 
     def tell(self, name: str) -> None:
         """Do what the caller's ``np.errstate`` says."""
-        if self._numbers:
-            numbers = reduce(or_, self._numbers)
-            bits = (bit for number, bit in FLAGS.items() if numbers & number)
-            report_errors(name, reduce(or_, bits))
+        if self._bits:
+            report_errors(name, reduce(or_, self._bits))
 
 
 def cost_model() -> threads.CostModel:
