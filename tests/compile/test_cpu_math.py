@@ -280,7 +280,7 @@ def outer(x):
     return math.log1p(x) + 1
 
 
-called = outer.definition.device_function(Rules((np.dtype("f4"),)), "all")
+called = outer.definition.device_function(Rules((np.dtype("f4"),)))
 
 
 @pytest.mark.parametrize(

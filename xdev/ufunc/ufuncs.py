@@ -102,9 +102,10 @@ class Ufunc(native.calls.Callable):
         self, array: Any, axis: Any = ABSENT, dtype: Any = ABSENT, out: Any = None
     ) -> Any:
         """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
-        if out is None and self._general.is_cuda(array):
+        methods = vars(self).get("_cuda_methods")  # None before the first call
+        if out is None and methods is not None and self._general.is_cuda(array):
             plain = 0 if axis is ABSENT else axis, None if dtype is ABSENT else dtype
-            result = self._cuda_methods.scans.again(array, *plain)
+            result = methods.scans.again(array, *plain)
             if result is not NotImplemented:
                 return result
         options = {"axis": axis, "dtype": dtype}
