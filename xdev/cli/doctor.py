@@ -33,7 +33,7 @@ examples:
   xdev doctor --json   the same for a program
 """
 CHECKOUT = "in xdev's checkout"
-REINSTALL = f"python -m pip install --force-reinstall --no-deps . {CHECKOUT}"
+REINSTALL = f"python -m pip install -e . {CHECKOUT}"
 CUPY = {"cupy": None, "cupy_cuda11x": 11, "cupy_cuda12x": 12, "cupy_cuda13x": 13}
 #: Both majors of CUDA, and the oldest Linux driver of each.
 DRIVERS = {12: "525.60", 13: "580.65"}
