@@ -60,6 +60,26 @@ def test_results_are_the_cpus(cuda, name, shape, char):
         np.testing.assert_array_equal(xdev.to_numpy(made), expected)
 
 
+@pytest.mark.parametrize("char", "fdFD")
+def test_memory_may_begin_at_any_real_number(device, char):
+    numbers = np.arange(41.0, dtype=char.lower())
+    x, own = (
+        y[1:].view(char).reshape(-1, 4)
+        for y in (xdev.asarray(numbers, device=device), numbers)
+    )
+    indices = xdev.asarray([1, 0, 1], device=device)
+    for made, expected in (
+        (xdev.take(x, indices, axis=0), own[[1, 0, 1]]),
+        (xdev.tril(x), np.tril(own)),
+        (xdev.triu(x, k=1), np.triu(own, 1)),
+        (xdev.concat([x, x]), np.concat([own, own])),
+        (xdev.stack([x, x], axis=1), np.stack([own, own], axis=1)),
+        (xdev.roll(x, 1, axis=0), np.roll(own, 1, 0)),
+        (xdev.nonzero(x)[1], np.nonzero(own)[1]),
+    ):
+        np.testing.assert_array_equal(xdev.to_numpy(made), expected, strict=True)
+
+
 @pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("char", CHARS)
 def test_filled_and_copied_arrays_are_numpys(device, shape, char):

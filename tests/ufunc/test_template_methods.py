@@ -440,6 +440,29 @@ def test_elements_go_where_numpy_has_them(gpu, copies, char):
         np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
 
 
+def test_a_diagonal_may_be_as_far_as_one_likes(gpu):
+    x = np.arange(24.0).reshape(2, 3, 4)
+    for k in (10**30, -(10**30)):
+        lower, upper = (
+            f(gpu.array(x), k=k) for f in (cuda_copies.tril, cuda_copies.triu)
+        )
+        np.testing.assert_array_equal(gpu.host(lower), x * (k > 0))
+        np.testing.assert_array_equal(gpu.host(upper), x * (k < 0))
+
+
+@pytest.mark.parametrize("char", "fdFD")
+def test_triangles_are_no_words_where_memory_is_not_aligned(gpu, char):
+    dtype = np.dtype(char)
+    memory = np.arange(9 * dtype.itemsize + 32, dtype=np.uint8)
+    start = -memory.ctypes.data % 16
+    for shift in (0, 4, 8, 16):
+        x = memory[start + shift :][: 9 * dtype.itemsize].view(char).reshape(3, 3)
+        made = cuda_copies.tril(gpu.array(x))
+        assert (made is NotImplemented) == bool(shift % dtype.itemsize)
+        if made is not NotImplemented:
+            np.testing.assert_array_equal(gpu.host(made), np.tril(x), strict=True)
+
+
 @given(st.data())
 def test_parts_of_any_size_are_joined_by_one_launch(gpu, data):
     axis = data.draw(st.integers(0, 2))
@@ -474,6 +497,7 @@ def test_what_is_no_copy_is_left_to_cupy(gpu, copies):
         copies.roll(new(3, 2), (1, 2)),
         copies.roll(new(3), 1, axis=2),
         copies.tril(new(3)),
+        copies.triu(new(3, 3), k=1.5),
         copies.cumulative_sum(new(), axis=0, dtype=None, include_initial=True),
         copies.cumulative_sum(new(3, 3), axis=None, dtype=None, include_initial=False),
     ):

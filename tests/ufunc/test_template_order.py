@@ -98,6 +98,18 @@ def test_rows_are_taken(gpu, order, index):
         np.testing.assert_array_equal(gpu.host(made), np.take(x, picked, axis))
 
 
+def test_rows_are_no_words_where_memory_is_not_aligned(gpu, order):
+    memory = np.zeros(40 * 4 + 16, np.uint8)
+    start = -memory.ctypes.data % 16
+    indices = gpu.array(np.array([2, 0]))
+    for shift in (0, 4, 8, 16):
+        x = memory[start + shift :][: 36 * 4].view("f4").reshape(9, 4)
+        made = order.take(gpu.array(x), indices, axis=0)
+        assert (made is NotImplemented) == bool(shift % 16)
+        made = order.take(gpu.array(x[:, ::-1]), indices, axis=0)  # a copy of its own
+        assert made is not NotImplemented
+
+
 @pytest.mark.parametrize("char", "fdlq")
 def test_cross_products(gpu, order, char):
     x, y = np.random.default_rng(2).integers(-9, 9, (2, 7, 50, 3)).astype(char)
@@ -110,7 +122,10 @@ def test_what_is_not_for_these_kernels_is_left_to_cupy(gpu, order):
         return gpu.array(np.zeros(shape, dtype))
 
     sort = {"axis": -1, "descending": False}
+    lines = gpu.array(np.broadcast_to(np.int8(1), (2**31, 2)))
     for made in (
+        order.sort(lines, **sort),  # more than a launch has blocks
+        order.argsort(lines, **sort),
         order.sort(new(40_000), **sort),
         order.sort(new(3, dtype="F"), **sort),
         order.sort(new(), **sort),

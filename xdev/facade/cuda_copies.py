@@ -325,10 +325,13 @@ def _triangle(x: Any, diagonal: int, lower: str) -> Any:
     word = WORDS.get(x.itemsize)
     if x.ndim < 2 or word is None or not 0 < x.size < FAR:  # noqa: PLR2004 - a matrix
         return NotImplemented
-    out = new(x.shape, x.dtype)
+    x = straight(x)
+    if type(diagonal) is not int or x.data.ptr % x.itemsize:
+        return NotImplemented  # complex numbers may begin at any real one
+    out, (rows, columns) = new(x.shape, x.dtype), x.shape[-2:]
     program = Program(f"xdev::triangle<{word},{lower}>", slots=2)
-    sizes = *x.shape[-2:], diagonal, x.size
-    run(program, blocks_of(x.size), [straight(x), out], *sizes)
+    sizes = rows, columns, max(-rows, min(diagonal, columns)), x.size
+    run(program, blocks_of(x.size), [x, out], *sizes)
     return out
 
 

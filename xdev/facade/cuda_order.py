@@ -19,6 +19,7 @@ from xdev.facade import elementwise
 from xdev.facade.cuda_copies import (
     FAR,
     THREADS,
+    WORD,
     Program,
     blocks_of,
     new,
@@ -59,7 +60,9 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     if not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
     length, itemsize = x.shape[axis], x.dtype.itemsize
-    if not 1 < length <= min(SHARED // min(itemsize, 4), MOST * SORTED):
+    number = x.size // length  # of lines
+    longest = min(SHARED // min(itemsize, 4), MOST * SORTED)
+    if not 1 < length <= longest or number >= FAR:
         return NotImplemented
     threads = WARP
     while threads * SORTED < length and threads < MOST:
@@ -70,7 +73,7 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     last = axis in {-1, x.ndim - 1}
     lines = straight(x if last else x.swapaxes(axis, -1))
     out = new(lines.shape, INDEX if places else x.dtype)
-    run(program, x.size // length, [lines, out], length)
+    run(program, number, [lines, out], length)
     return out if last else straight(out.swapaxes(axis, -1))
 
 
@@ -154,7 +157,7 @@ def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
 
 
 def take(x: Any, indices: Any, *, axis: int | None) -> Any:
-    """Take rows, whose elements are copied as words of 16 bytes."""
+    """Take rows that are words of 16 bytes, and begin where those may."""
     cupy = _optional.cupy()
     axis = 0 if axis is None and x.ndim == 1 else axis
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
@@ -163,16 +166,17 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
         return NotImplemented
     axis %= x.ndim
     row = prod(x.shape[axis + 1 :]) * x.itemsize
-    if indices.ndim != 1 or row % 16 or not x.size * indices.size:
+    if indices.ndim != 1 or row % WORD or not x.size * indices.size:
         return NotImplemented
+    count = prod(x.shape[:axis]) * indices.size * (row // WORD)
+    x = straight(x)
+    if count >= FAR or x.data.ptr % WORD:  # a copy is aligned
+        return NotImplemented
+    indices = straight(indices)
     out = new((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype)
-    count = out.nbytes // 16
-    if count >= FAR:
-        return NotImplemented
-    x, indices = straight(x), straight(indices)
     index = cpp_name(indices.dtype)
     program = Program(f"xdev::take_rows<uint4,{index}>", slots=3)
-    sizes = row // 16, x.shape[axis], indices.size, count
+    sizes = row // WORD, x.shape[axis], indices.size, count
     run(program, blocks_of(count), [x, out, indices], *sizes)
     return out
 
