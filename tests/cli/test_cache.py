@@ -154,6 +154,16 @@ def test_what_there_is_not_cannot_be_made_ahead(capsys, monkeypatch, words, erro
     assert error in capsys.readouterr().err
 
 
+def test_nothing_is_made_ahead_that_cannot_be_kept(folder, capsys, monkeypatch):
+    monkeypatch.setattr(xdev.Device, "require", lambda device: device)
+    folder.write_text("a file")
+
+    assert main(["cache", "warm", "--functions", "add"]) == 2
+    error = capsys.readouterr().err
+    assert "nothing is kept on disk" in error
+    assert "XDEV_CACHE_DIR to a folder of your own" in error
+
+
 def test_without_a_gpu_there_is_nothing_to_make_ahead(capsys):
     if xdev.Device("cuda").available:
         pytest.skip("there is a GPU")

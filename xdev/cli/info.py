@@ -77,9 +77,8 @@ def add_cache_to(commands: Any) -> None:
     warm.add_argument(
         "--functions", type=names, help="names of xdev's, with commas (default: all)"
     )
-    kinds = names("float32,float64,int64")
     warm.add_argument(
-        "--dtypes", type=names, default=kinds, help=f"({','.join(kinds)})"
+        "--dtypes", type=names, default=KINDS, help=f"({','.join(KINDS)})"
     )
     warm.set_defaults(run=warmed)
     path = actions.add_parser("path", help="print the folder")
@@ -138,7 +137,7 @@ def warmed(options: argparse.Namespace) -> int:
     DeviceUnavailableError
         There is no GPU.
     ConfigurationError
-        A function or a data type that there is not.
+        A function or a data type that there is not, or nothing can be kept.
     """
     device = Device("cuda").require()
     own = [n for n in xdev.__all__ if isinstance(getattr(xdev, n), type(xdev.add))]
@@ -153,6 +152,8 @@ def warmed(options: argparse.Namespace) -> int:
                 f"--{what} has {', '.join(wrong)}; there are {listed}"
             )
     before = cache_facts()
+    if before["problem"] is not None:
+        raise ConfigurationError(cache_summary()["problem"])
     pairs = list(itertools.product(chosen, options.dtypes))
     with use_device(device), Progress("kernels", len(pairs)) as progress:
         for name, dtype in pairs:
