@@ -132,16 +132,16 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
                 if lanes * whole + lane < n:
                     out[lanes * whole + lane] = cast(row[lane])
 
-    given = types.Tuple([computed(dtype) for dtype in kernel.parameters])
-    pointers = types.CPointer(stored), types.CPointer(given)
+    parameters = types.Tuple([computed(dtype) for dtype in kernel.parameters])
+    pointers = types.CPointer(stored), types.CPointer(parameters)
     signature = types.void(pointers[0], types.int64, pointers[1])
     options = {"error_model": "numpy", "_nrt": False}
     try:
-        made = numba.cfunc(signature, **options)(fill)
+        compiled = numba.cfunc(signature, **options)(fill)
     except numba.core.errors.NumbaError as error:
         message = f"cannot compile {kernel.function.__name__}: {error}"
         raise TypeError(message) from error
-    return made._library._get_compiled_object(), made.native_name  # noqa: SLF001
+    return compiled._library._get_compiled_object(), compiled.native_name  # noqa: SLF001
 
 
 # On CUDA: a thread an index.

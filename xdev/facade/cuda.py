@@ -117,27 +117,27 @@ class CuPyLibrary(Library):
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return CuPy's function, run where ``like`` is."""
-        found: Callable[..., Any] = self.functions[name]
+        function: Callable[..., Any] = self.functions[name]
         if self.multi_device and like.data.device_id != BACKEND.current():
-            return guarded(found, like.device)
-        return found
+            return guarded(function, like.device)
+        return function
 
     def _find(self, name: str) -> Callable[..., Any]:
         if name in self._known:
-            found = self._known[name]
+            function = self._known[name]
         elif name in METHODS:
             method = getattr(self.namespace.ndarray, METHODS[name])
-            found = inspect.unwrap(method)  # not what the bridge of operators set
+            function = inspect.unwrap(method)  # not what the bridge of operators set
         elif name in OWN:
-            found = operator.attrgetter(name)(self.namespace)
+            function = operator.attrgetter(name)(self.namespace)
         else:
             standard = importlib.import_module("array_api_compat.cupy")
-            found = _bare(operator.attrgetter(name)(standard), self.namespace)
+            function = _bare(operator.attrgetter(name)(standard), self.namespace)
         if name in STATISTICS:
-            found = statistic(name, marking(name, found))
+            function = statistic(name, marking(name, function))
         elif name in OF_LINES:
-            found = quick(OF_LINES[name], found)
-        self.keep(name, with_room(name, found))
+            function = quick(OF_LINES[name], function)
+        self.keep(name, with_room(name, function))
         return self.functions[name]
 
     def keep(self, name: str, function: Callable[..., Any]) -> None:
@@ -325,15 +325,15 @@ class CudaFactory(Factory):
                 f"{kind}: leave copy= out"
             )
         kind = obj.dtype if kind is None else kind
-        made = astype(obj, kind, bool(copy))
-        return obj.astype(kind, copy=bool(copy)) if made is NotImplemented else made
+        array = astype(obj, kind, bool(copy))
+        return obj.astype(kind, copy=bool(copy)) if array is NotImplemented else array
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         # CuPy asks the exporter for the copy, and refuses as an exporter to make one.
         if copy is False:
             return self.cupy.from_dlpack(x, copy=False)
-        made = self.cupy.from_dlpack(x)
-        return made.copy() if copy else made
+        array = self.cupy.from_dlpack(x)
+        return array.copy() if copy else array
 
 
 def mended() -> dict[str, Callable[..., Any]]:

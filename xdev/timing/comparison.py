@@ -283,8 +283,8 @@ class Row:
 def check_name(name: str, names: Iterable[str]) -> None:
     """Refuse what is not a candidate's name."""
     if name not in names:
-        known = ", ".join(map(repr, names))
-        raise KeyError(f"no candidate is called {name!r}: there are {known}")
+        listed = ", ".join(map(repr, names))
+        raise KeyError(f"no candidate is called {name!r}: there are {listed}")
 
 
 @final

@@ -91,8 +91,8 @@ class Loop:
         stop: Callable[[], Any],
     ) -> tuple[float, Any, dict[str, Any]]:
         """Return what ``start`` and ``stop`` gave, and the function's variables."""
-        found: tuple[float, Any, dict[str, Any]] = self._function(rounds, start, stop)
-        return found
+        times: tuple[float, Any, dict[str, Any]] = self._function(rounds, start, stop)
+        return times
 
     def globals_named(self) -> list[object]:
         """Return the values of the global variables that the source names."""

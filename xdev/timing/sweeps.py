@@ -197,10 +197,10 @@ def crossovers(times: Mapping[str, Runs]) -> list[str]:
     """
     first, *others = times
     pairs = [pair for name in others for pair in ((name, first), (first, name))]
-    found = ((*pair, _crossover(*(times[name] for name in pair))) for pair in pairs)
+    crossings = ((*pair, _crossover(*(times[name] for name in pair))) for pair in pairs)
     return [
         f"{name} is faster than {other} from n = {at:,.0f} on"
-        for name, other, at in found
+        for name, other, at in crossings
         if at is not None
     ]
 

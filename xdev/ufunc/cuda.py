@@ -97,8 +97,8 @@ class CudaLoops:
             message = f"{name} takes {self.scalar.nin} arguments, not {len(args)}"
             raise TypeError(message)
         inputs = [read(x, name, label) for x, label in zip(args, labels, strict=True)]
-        given = out if isinstance(out, tuple) else () if out is None else (out,)
-        outputs = [None if x is None else written(x, name) for x in given]
+        outs = out if isinstance(out, tuple) else () if out is None else (out,)
+        outputs = [None if x is None else written(x, name) for x in outs]
         mask = _mask(where, name)
         arrays = [x for x in (*inputs, *outputs, mask) if isinstance(x, Array)]
         key = (
@@ -120,35 +120,35 @@ class CudaLoops:
                     return self(rest, out, where=where, signature=signature, **same)
                 results = self._run(plan, inputs, outputs, mask)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
-            made = tuple(
+            returned = tuple(
                 foreign.from_native(x.owner, first)
-                if i >= len(given) or given[i] is None
-                else given[i]
+                if i >= len(outs) or outs[i] is None
+                else outs[i]
                 for i, x in enumerate(results)
             )
-        if len(made) > 1:
-            return made
+        if len(returned) > 1:
+            return returned
         if mask is True and (casting, signature, order) == ("same_kind", None, "K"):
-            self._learn((*args, *(x for x in given if x is not None)), made[0], plan)
-        return made[0]
+            self._learn((*args, *(x for x in outs if x is not None)), returned[0], plan)
+        return returned[0]
 
     def _learn(
-        self, operands: tuple[Any, ...], made: Any, plan: cuda_plan.Plan
+        self, operands: tuple[Any, ...], result_array: Any, plan: cuda_plan.Plan
     ) -> None:
         """Have calls on such operands launch by the plan from now on."""
         kinds = {_optional.cupy().ndarray, *foreign.NUMBAS}
         arrays = [x for x in operands if not isinstance(x, NUMBERS)]
-        if plan.run is None or not {type(x) for x in (*arrays, made)} <= kinds:
+        if plan.run is None or not {type(x) for x in (*arrays, result_array)} <= kinds:
             return
         encoders = [
             Number.encoder(dtype) if value.kind == BYTES else None
             for value, dtype in zip(plan.run.values, plan.inputs, strict=False)
         ]
         result, lift = plan.results[0], None
-        if type(made) is not _optional.cupy().ndarray and result is not None:
+        if type(result_array) is not _optional.cupy().ndarray and result is not None:
             place = next(i for i, x in enumerate(operands) if x is arrays[0])
             lift = partial(_lift, place)
-        known = native.calls.LaunchPlan(
+        launch_plan = native.calls.LaunchPlan(
             plan.run,
             result and result.dtype,
             result and result.shape,
@@ -156,7 +156,7 @@ class CudaLoops:
             lift,
             tuple(encoders) if any(encoders) else (),
         )
-        self._launches.learn(operands, known)
+        self._launches.learn(operands, launch_plan)
 
     def _plan(
         self,
@@ -186,11 +186,11 @@ class CudaLoops:
                     f"casting={casting!r}: cast it first, or pass another casting"
                 )
         outputs = outputs or [None] * len(spec.outputs)
-        for y, made in zip(outputs, spec.outputs, strict=True):
-            if y is not None and not can_cast(made, y.dtype, casting):
+        for y, dtype in zip(outputs, spec.outputs, strict=True):
+            if y is not None and not can_cast(dtype, y.dtype, casting):
                 raise TypeError(
-                    f"{name}: its result of {made} cannot be cast to out's {y.dtype} "
-                    f"with casting={casting!r}: pass an out of {made}, or "
+                    f"{name}: its result of {dtype} cannot be cast to out's {y.dtype} "
+                    f"with casting={casting!r}: pass an out of {dtype}, or "
                     "casting='unsafe'"
                 )
         masked = None if isinstance(mask, bool) else mask
@@ -271,33 +271,33 @@ def require() -> None:
 def written(x: Any, name: str) -> Array:
     """Return what an output is; its library is told that it is going to be written."""
     array = isinstance(x, Array) or is_cuda(x) or hasattr(type(x), "__array__")
-    found = read(x, name) if array else None
+    memory = read(x, name) if array else None
     foreign.begin_write(x, name)
-    if not isinstance(found, Array):
+    if not isinstance(memory, Array):
         message = f"{name}: out= is {not_array(x, 'pass an array on the device')}"
         raise TypeError(message)
-    if not found.writable:
+    if not memory.writable:
         raise ValueError(f"{name}: out is read-only: pass an array that may be written")
-    return found
+    return memory
 
 
 def _mask(where: Any, name: str) -> Array | bool:
     if isinstance(where, bool):
         return where
-    found = read(where, name)
-    dtype = found.layout if isinstance(found, Number) else found.dtype
+    mask = read(where, name)
+    dtype = mask.layout if isinstance(mask, Number) else mask.dtype
     if dtype != np.bool_:
         message = f"{name}: where must be bool, not {dtype}: pass where=mask != 0"
         raise TypeError(message)
-    return bool(found.value) if isinstance(found, Number) else found
+    return bool(mask.value) if isinstance(mask, Number) else mask
 
 
 def new_array(result: cuda_plan.Result) -> Array:
     """Return a new CuPy array; what the caller gets is made of it after the launch."""
-    made = array_maker()(result.shape, result.dtype)
+    array = array_maker()(result.shape, result.dtype)
     if not result.straight:
-        made = made.transpose(result.axes)
-    return Array(made, made.data.ptr, made.shape, made.strides, made.dtype)
+        array = array.transpose(result.axes)
+    return Array(array, array.data.ptr, array.shape, array.strides, array.dtype)
 
 
 def _apart(
@@ -326,16 +326,16 @@ def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     """Make the arrays' device current; refuse arrays of two."""
     if BACKEND.count() == 1 or not arrays:
         return _HERE
-    found = [x.device for x in arrays]
-    for x, index in zip(arrays, found, strict=True):
-        if index != found[0]:
+    indices = [x.device for x in arrays]
+    for x, index in zip(arrays, indices, strict=True):
+        if index != indices[0]:
             raise DeviceMismatchError(
                 f"{name} got arrays of two devices: {type(arrays[0].owner).__name__} "
-                f"of shape {arrays[0].shape} is on cuda:{found[0]}, "
+                f"of shape {arrays[0].shape} is on cuda:{indices[0]}, "
                 f"{type(x.owner).__name__} of shape {x.shape} is on cuda:{index}; move "
-                f"one with xdev.to_device(x, 'cuda:{found[0]}')"
+                f"one with xdev.to_device(x, 'cuda:{indices[0]}')"
             )
-    return _guard(found[0])
+    return _guard(indices[0])
 
 
 @contextmanager

@@ -225,9 +225,9 @@ def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
     if foreign.is_numbas(type(x)):
         place = foreign.numbas_address(x), x.shape, x.strides, x.dtype
         return _checked(Array(x, *place, stream=foreign.numbas_stream(x)), name)
-    found = _of_library(x, name)
-    if found is not None:
-        return found
+    memory = _of_library(x, name)
+    if memory is not None:
+        return memory
     if is_freed(x):
         raise use_after_free(x, f"{name}: {label}")
     if isinstance(x, np.ndarray) and x.ndim == 0:
@@ -264,7 +264,7 @@ def _exported(x: Any, name: str) -> Array:
     shape = tuple(interface["shape"])
     strides = interface.get("strides")
     address, read_only = interface["data"]
-    found = Array(
+    array = Array(
         x,
         address or 0,  # empty arrays may have none
         shape,
@@ -273,7 +273,7 @@ def _exported(x: Any, name: str) -> Array:
         not read_only,
         interface.get("stream"),
     )
-    return _checked(found, name)
+    return _checked(array, name)
 
 
 def _checked(x: Array, name: str) -> Array:

@@ -122,15 +122,15 @@ def make(
     ValueError
         The shapes do not broadcast.
     """
-    given = [x for x in inputs if isinstance(x, Array)]
+    read = [x for x in inputs if isinstance(x, Array)]
     masks = [] if mask is None else [mask]
     shape = cuda_layout.broadcast(
-        [x.shape for x in (*given, *masks)],
+        [x.shape for x in (*read, *masks)],
         [x.shape for x in outputs if x is not None],
         spec.name,
     )
-    stretched = [cuda_layout.stretch(x.shape, x.strides, shape) for x in given]
-    order = _order(order, given)
+    stretched = [cuda_layout.stretch(x.shape, x.strides, shape) for x in read]
+    order = _order(order, read)
     results = tuple(
         Result.like(shape, stretched, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
@@ -202,7 +202,7 @@ def make(
         values += tuple(Value(itemsize=dtype.itemsize) for dtype in storage)
         values += (Value(),) * len(masks)
         each = ITEMS if kernel.template == "strided" else 1
-        arrays = (*given, first)
+        arrays = (*read, first)
         straight = kernel.is_flat and all(_is_straight(x, shape) for x in arrays)
         run = Launch(
             compiled(kernel),
@@ -217,11 +217,11 @@ def make(
     return Plan(spec.inputs, results, run)
 
 
-def _order(order: str, given: list[Array]) -> str:
+def _order(order: str, arrays: list[Array]) -> str:
     """Return Fortran's order for "A" where all inputs have it, else C's."""
     if order != "A":
         return order
-    return "F" if given and all(map(_is_fortran, given)) else "C"
+    return "F" if arrays and all(map(_is_fortran, arrays)) else "C"
 
 
 def _is_fortran(x: Array) -> bool:

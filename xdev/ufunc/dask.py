@@ -77,13 +77,13 @@ def elementwise(
     axes = [None if r is None else tuple(range(rank - r, rank)) for r in ranks]
     pairs, whole = chain.from_iterable(zip(args, axes, strict=True)), tuple(range(rank))
     first = meta[0] if isinstance(meta, tuple) else meta
-    made = da.blockwise(
+    blocks = da.blockwise(
         function, whole, *pairs, meta=first, dtype=first.dtype, token=name
     )
     if not isinstance(meta, tuple):
-        return made
+        return blocks
     return tuple(
-        da.blockwise(operator.getitem, whole, made, whole, i, None, meta=one)
+        da.blockwise(operator.getitem, whole, blocks, whole, i, None, meta=one)
         for i, one in enumerate(meta)
     )
 
@@ -138,8 +138,8 @@ def over_cores(
     ]
     meta = function(*samples)
     metas = tuple(meta) if isinstance(meta, tuple) else meta
-    made = da.apply_gufunc(function, layout, *args, meta=metas, **options)
-    return type(meta)._make(made) if hasattr(meta, "_make") else made
+    results = da.apply_gufunc(function, layout, *args, meta=metas, **options)
+    return type(meta)._make(results) if hasattr(meta, "_make") else results
 
 
 def _aligned(function: Any, layout: str, args: list[Any]) -> list[Any]:
@@ -236,8 +236,8 @@ def call(
         )
     refuse_plain(name, outs or ())
     function = functools.partial(ufunc, **keywords) if keywords else ufunc
-    made = elementwise(function, _arrays(args))
-    return _into(name, outs, made, where)
+    result = elementwise(function, _arrays(args))
+    return _into(name, outs, result, where)
 
 
 def call_generalized(
@@ -252,20 +252,24 @@ def call_generalized(
     axes = {key: value for key, value in keywords.items() if key in AXES}
     others = {key: value for key, value in keywords.items() if key not in AXES}
     function = functools.partial(ufunc, **others) if others else ufunc
-    made = over_cores(function, str(ufunc.signature), _arrays(args), **axes)
-    return _into(name, outs, made)
+    result = over_cores(function, str(ufunc.signature), _arrays(args), **axes)
+    return _into(name, outs, result)
 
 
-def _into(name: str, outs: Sequence[Any] | None, made: Any, where: Any = True) -> Any:
+def _into(
+    name: str, outs: Sequence[Any] | None, computed: Any, where: Any = True
+) -> Any:
     """Return results, those for which there are outputs in these."""
     if outs is None:
-        return made
+        return computed
     results = []
-    for result, out in zip(made if type(made) is tuple else (made,), outs, strict=True):
+    for result, out in zip(
+        computed if type(computed) is tuple else (computed,), outs, strict=True
+    ):
         if out is not None and where is not True:
             result = _optional.dask_array().where(where, result, out)  # noqa: PLW2901
         results.append(result if out is None else written(name, out, result))
-    return tuple(results) if type(made) is tuple else results[0]
+    return tuple(results) if type(computed) is tuple else results[0]
 
 
 def call_method(
@@ -303,10 +307,10 @@ def _reduced(
             f"another order: say that it may, @vectorize(identity=...), where "
             f'"reorderable" is none; or compute it, {name}(x.compute()) ({PAGE})'
         )
-    given = others if out is None else {**others, "out": out}
-    if given:
+    keywords = others if out is None else {**others, "out": out}
+    if keywords:
         message = f"{name} of a collection of Dask's takes axis, dtype and keepdims, "
-        raise TypeError(message + f"not {', '.join(given)}: leave it out")
+        raise TypeError(message + f"not {', '.join(keywords)}: leave it out")
     da = _optional.dask_array()
     empty = without_elements(array)
     meta = ufunc(empty, empty, dtype=dtype)

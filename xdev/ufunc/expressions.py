@@ -118,7 +118,7 @@ def source(name: str, inputs: Dtypes, outputs: Dtypes) -> str:
         expression = HALF[name]
     names = "xyz"[: len(inputs)]
     taken = [cubins.cpp_name(cubins.computed(d)) for d in inputs]
-    (given,) = (cubins.cpp_name(cubins.computed(d)) for d in outputs)
+    (written,) = (cubins.cpp_name(cubins.computed(d)) for d in outputs)
     pairs = list(zip(taken, names, strict=True))
     pointers = ", ".join(f"const {cpp}* {name}" for cpp, name in pairs)
     values = ", ".join(f"{_number(cpp)} {name}" for cpp, name in pairs)
@@ -128,11 +128,11 @@ def source(name: str, inputs: Dtypes, outputs: Dtypes) -> str:
         f"{front if _has_complex(inputs, outputs) else ''}"
         f'#include "functions.cuh"\n'
         f"namespace xdev {{\n"
-        f"using R = {_number(given)};\n"
+        f"using R = {_number(written)};\n"
         f"__device__ inline R value({values}) {{ return R({expression}); }}\n"
         f"}}\n"
         f'extern "C" __device__ inline void {cubins.FUNCTION}'
-        f"({pointers}, {given}* result)\n"
+        f"({pointers}, {written}* result)\n"
         f"{{\n    *result = xdev::stored(xdev::value({loaded}));\n}}\n"
     )
 
@@ -176,8 +176,8 @@ def typed(
     options = {"signature": asked} if any(d is not None for d in asked) else {}
     loop = ufunc.resolve_dtypes((*inputs, None), casting="unsafe", **options)
     columns = EXPRESSIONS[name]
-    known = all(d.kind in COLUMNS and d.char not in LONG for d in loop)
-    if not known or not columns[COLUMNS[loop[0].kind]]:
+    supported = all(d.kind in COLUMNS and d.char not in LONG for d in loop)
+    if not supported or not columns[COLUMNS[loop[0].kind]]:
         kinds = ", ".join(map(str, inputs))
         message = f"xdev.{name} has no loop for {kinds} on CUDA: cast with xdev.astype"
         raise TypeError(message)
@@ -233,8 +233,8 @@ class Selection:
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing: what is chosen from has one dtype."""
-        made = self._typings.get(inputs)
-        if made is None:
+        spec = self._typings.get(inputs)
+        if spec is None:
             taken = tuple(d.newbyteorder("=") for d in inputs)
             kind = taken[-1]
             if self.key == "clip":
@@ -242,9 +242,9 @@ class Selection:
             elif self.key == "where":
                 kind = np.result_type(*taken[1:])
                 taken = np.dtype(bool), kind, kind
-            made = _specialisation(self.key, taken, (kind,))
-            made = self._typings.setdefault(inputs, made)
-        return made
+            spec = _specialisation(self.key, taken, (kind,))
+            spec = self._typings.setdefault(inputs, spec)
+        return spec
 
 
 @cache

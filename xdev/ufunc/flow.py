@@ -401,9 +401,9 @@ class Flow(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> Kind:
         """Return the kind of a module's value, or of a number's part."""
-        outside = self._scope.static(node)
-        if outside is not None:
-            return kind_of(outside)
+        constant = self._scope.static(node)
+        if constant is not None:
+            return kind_of(constant)
         kind = self.visit(node.value)
         if node.attr in {"real", "imag"} and is_dtype(kind, "iufc"):
             return real(kind)
@@ -444,8 +444,8 @@ def _part(kind: Kind, index: Any) -> Kind:
         return None
     if type(index) is int and -len(kind) <= index < len(kind):
         return kind[index]
-    found = reduce(joined, kind)
-    return weak(found) or found
+    kind_of_all = reduce(joined, kind)
+    return weak(kind_of_all) or kind_of_all
 
 
 def _merged(*ways: State) -> State:

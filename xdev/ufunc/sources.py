@@ -255,10 +255,10 @@ def _unpickled(
 
 
 def _named(module: str, name: str) -> Any:
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 # The names that a function's source reads, and those of the constants put into it.

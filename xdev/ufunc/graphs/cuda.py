@@ -328,10 +328,10 @@ class CudaGraph(Graph):
             operands = self._operands()
             with ordered(operands):
                 _rehearse(f, arrays, operands)
-            made = Capture(self._pool, home, index)
-            self._graph, self._results = made.run(f, arrays)
-            self._arena, self._inner = made.arena, made.inner
-            self._kernels = made.kernels
+            capture = Capture(self._pool, home, index)
+            self._graph, self._results = capture.run(f, arrays)
+            self._arena, self._inner = capture.arena, capture.inner
+            self._kernels = capture.kernels
             self._check_results()
             self._ready = home.record(self._cuda.Event(disable_timing=True))
         self._streams: set[int] = set()  # those that were launched on
