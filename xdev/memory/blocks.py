@@ -269,6 +269,7 @@ class Policy(NamedTuple):
 
 
 CLASSES = 4096  # how many sizes the heap remembers the class of
+LARGE = 16 << 20  # bytes of a request for which chunks are rather joined than cut
 
 
 @final
@@ -323,19 +324,29 @@ class Heap:
         """Return a chunk of this stream that holds ``nbytes``, or None.
 
         ``anywhere`` lets small requests into large segments, and the other way round.
-        What the bins keep stays there unless nothing else fits: sizes that a program
-        asks for by turns would empty each other's bins at every request.
+        What the bins keep stays there unless nothing else fits, or a large chunk would
+        be cut: sizes that a program asks for by turns would empty each other's bins at
+        every request.
         """
-        chunk = self.hit(nbytes, stream) or self._fitting(nbytes, stream, anywhere)
-        if chunk is None and self.flush_bins():
+        size = self.granted(nbytes)
+        most = size if size > LARGE else inf
+        chunk = self.hit(nbytes, stream) or self._fitting(
+            nbytes, stream, anywhere, most
+        )
+        if chunk is None:
+            self.flush_bins()
             chunk = self._fitting(nbytes, stream, anywhere)
         return chunk
 
-    def _fitting(self, nbytes: int, stream: int, anywhere: bool) -> Chunk | None:
+    def _fitting(
+        self, nbytes: int, stream: int, anywhere: bool, most: float = inf
+    ) -> Chunk | None:
+        """Return a part of a free chunk of at most so many bytes, or None."""
         small = self.granted(nbytes) <= self.policy.small
         for arena in (small, not small) if anywhere else (small,):
             free_list = self._free_lists.get((stream, arena))
-            if free_list and (chunk := self.policy.fit(free_list, nbytes)):
+            chunk = self.policy.fit(free_list, nbytes) if free_list else None
+            if chunk is not None and chunk.nbytes <= most:
                 return self._carve(chunk, nbytes)
         return None
 

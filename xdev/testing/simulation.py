@@ -1,16 +1,11 @@
 """A simulated asynchronous device: streams, events and a virtual clock, no hardware.
 
-Work takes as long as it is said to (or a time drawn at random, from microseconds to
-seconds), on streams that run side by side; a call returns at once and costs the host
-:data:`CALL` of virtual time; only ``synchronize`` makes the host wait. So everything
-that is about order and time on a device can be tested on any machine, in no time.
+Work takes as long as it is said to (or a random time) on streams that run side by side;
+a call costs the host :data:`CALL` of virtual time; only ``synchronize`` makes it wait.
 
-The checker says which accesses to the same bytes nothing orders. Each stream counts the
-work queued on it, and knows how much of every other stream's work its own next work
-comes after (a vector clock). Work of a stream comes after what was queued there before,
-after the events that the stream waited for, and after all that the host knew to be done
-when it was queued. No work is run: two accesses are a hazard if nothing orders them, so
-one run judges all timings of the device at once.
+The checker says which accesses to the same bytes nothing orders: each stream knows by a
+vector clock how much of every other stream's work its own next work comes after. No
+work is run, so one run judges all timings of the device at once.
 """
 
 from __future__ import annotations
