@@ -8,6 +8,7 @@ into no NumPy array unasked. Only what CUDA's compiler says, and races, are not 
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -79,7 +80,8 @@ def account(values: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
     key = id(owner)
     if key not in _held and owner.nbytes and _allocators:
         block = _allocators[-1](owner.nbytes, index)
-        _held[key] = weakref.ref(owner, lambda _: _held.pop(key, None)), block
+        # In C alone: at a line of Python an interrupt would leave the block held.
+        _held[key] = weakref.ref(owner, partial(_held.pop, key)), block
     return values
 
 

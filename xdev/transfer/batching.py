@@ -16,6 +16,7 @@ from itertools import islice
 from operator import index, length_hint
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
+from weakref import ref
 
 import numpy as np
 
@@ -109,7 +110,9 @@ def batches(
     if on_cpu:
         moved = _in_turn(partial(copy_context().run, _copied, source, target))
     else:
-        moved = _ahead(Feed(source, target, prefetch))
+        feed = Feed(source, target, prefetch)
+        moved = _ahead(feed)
+        feed.end_with(moved)
     total = length_hint(iterable, -1)  # a generator has none
     return _shown(moved, total if total >= 0 else None) if progress else moved
 
@@ -155,8 +158,8 @@ def _in_turn(receive: Callable[[], list[Any]]) -> Generator[Any]:
 
 def _ahead(feed: Feed) -> Generator[Any]:
     """Yield a feed's batches, and hold none of them meanwhile."""
-    feed.start()
     try:
+        feed.start()
         yield from _in_turn(feed.receive)
     finally:
         feed.stop()
@@ -218,6 +221,13 @@ class Feed:
         )
         _running().add(self)
         self.thread.start()
+
+    def end_with(self, consumer: Generator[Any]) -> None:
+        """Let the thread end once the consumer is gone, whatever interrupts `stop`.
+
+        In C alone: at a line of Python an interrupt would leave it waiting.
+        """
+        self._consumer = ref(consumer, partial(self._credits.put, None))
 
     def receive(self) -> list[Any]:
         """Return the next batch in a list, which is empty at the end.
@@ -281,7 +291,9 @@ class Feed:
     def _may_upload(self) -> bool:
         if self._first:
             self._first -= 1
-        elif (credit := self._credits.get()) is not None:
+        elif (credit := self._credits.get()) is None:
+            return False
+        else:
             credit.synchronize()
         return not self._stopped
 
