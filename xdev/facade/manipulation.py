@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from xdev.facade.dispatch import dispatch, dispatch_mixed, dispatch_sequence
 
@@ -375,6 +379,8 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     ------
     DeviceMismatchError
         ``x`` and ``repeats`` are of two devices or libraries.
+    ValueError
+        A count is negative, or makes more elements than memory could ever hold.
 
     Examples
     --------
@@ -383,9 +389,30 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     array([1, 1, 2, 2, 2])
     """
     if type(repeats) is int:
-        return dispatch("repeat", x)(x, repeats, axis=axis)
-    function, values = dispatch_mixed("repeat", x=x, repeats=repeats)
+        function, values = dispatch("repeat", x), [x, repeats]
+    else:
+        function, values = dispatch_mixed("repeat", x=x, repeats=repeats)
+    _refuse_overflow(*values)
     return function(*values, axis=axis)
+
+
+REPEATS = (np.ndarray, np.integer)  # of the host: to read a device's would wait
+
+
+def _refuse_overflow(x: Any, repeats: Any) -> None:
+    """Refuse more repeats than there are numbers: NumPy's end the process."""
+    if type(repeats) is int:
+        count = abs(repeats)
+    elif isinstance(repeats, REPEATS) and repeats.size and repeats.dtype.kind in "iu":
+        count = max(int(np.max(repeats)), -int(np.min(repeats)))
+    else:
+        return
+    number = count * max(1, math.prod(x.shape), *x.shape)
+    if number > sys.maxsize:
+        raise ValueError(
+            f"xdev.repeat: a count of {count:,} makes more elements than memory could "
+            f"ever hold, or is negative: repeat less often"
+        )
 
 
 def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:

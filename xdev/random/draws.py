@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 READ_ONLY = "out= is read-only: pass a writable array, such as out.copy()"
 NUMBERS = (bool, int, float, np.generic)
+DEEPEST = 64  # lists in one another in a seed; as many axes has an array of NumPy's
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
 UINT64 = np.dtype(np.uint64)
 FLOATS = (FLOAT64, np.dtype(np.float32))
@@ -427,12 +428,22 @@ class Philox:
 
 def _seed_sequence(seed: Any) -> np.random.SeedSequence:
     try:
+        _refuse_endless(seed)
         return np.random.SeedSequence(seed)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"the seed is {shown(seed)} in xdev.random.default_rng(seed, device): use "
             f"None, whole numbers from 0, or a numpy.random.SeedSequence ({error})"
         ) from error
+
+
+def _refuse_endless(nested: Any, above: tuple[int, ...] = ()) -> None:
+    """Refuse a list that contains itself: NumPy follows it until the stack ends."""
+    if isinstance(nested, list | tuple):
+        if id(nested) in above or len(above) == DEEPEST:
+            raise ValueError(f"a list is in itself, or {DEEPEST} are in one another")
+        for part in nested:
+            _refuse_endless(part, (*above, id(nested)))
 
 
 @final
