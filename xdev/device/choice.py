@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
+import operator
+import sys
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import lru_cache
@@ -287,6 +290,7 @@ def shown(thing: object) -> str:
     return text if 0 < len(text) <= LONGEST_TEXT else f"an object of {type_name(thing)}"
 
 
+ADDRESSES = 1 << 64  # how many bytes can be told apart
 DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDeviceType
 # None until it is set in this context: then XDEV_DEVICE decides.
 _default: ContextVar[Device | None] = ContextVar("xdev_default_device", default=None)
@@ -560,14 +564,47 @@ def _exported(x: Any) -> Device | None:
         type_, index = x.__dlpack_device__()
         name = DLPACK_TYPES.get(int(type_), str(type_))
         return Device(name if name == "cpu" else f"{name}:{index}")
-    interface = getattr(x, "__cuda_array_interface__", None)
+    interface = cuda_interface(x)
     if interface is not None:
         address, cuda = interface["data"][0], cast("Any", registry.backend("cuda"))
-        # A size-0 array's address is null: it is wherever the caller is.
-        index = cuda.index_of_pointer(address) if address else cuda.current()
-        return Device(f"cuda:{index}")
+        if not address:  # of a size-0 array: it is wherever the caller is
+            return Device(f"cuda:{cuda.current()}")
+        Device("cuda:0").require()
+        return Device(f"cuda:{cuda.index_of_pointer(address)}")
     native = traced(x)
     return None if native is None else Device(native)
+
+
+def cuda_interface(x: Any) -> Any:
+    """Return an object's ``__cuda_array_interface__``, None where it has none.
+
+    Raises
+    ------
+    TypeError
+        It is not what the protocol says; an address is believed.
+    """
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is None:
+        return None
+    try:
+        shape = [*map(operator.index, interface["shape"])]
+        strides, dtype = interface.get("strides"), np.dtype(str(interface["typestr"]))
+        address, _ = interface["data"]  # an empty array may have none
+        good = (
+            min(shape, default=0) >= 0
+            and math.prod(shape, start=dtype.itemsize) <= sys.maxsize
+            and (strides is None or len(strides) == len(shape))
+            and 0 <= operator.index(address or 0) < ADDRESSES
+            and not dtype.hasobject
+        )
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        good = False
+    if not good:
+        raise TypeError(
+            f"the __cuda_array_interface__ of a {type_name(x)} is {shown(interface)}: "
+            f"it must have the shape, typestr and data of an array"
+        )
+    return interface
 
 
 def traced(x: Any) -> Any:

@@ -28,6 +28,7 @@ from numpy import ndarray
 from xdev import _freed, _optional, native
 from xdev._tracking import TRACKING
 from xdev.device import Device, device_of, fake
+from xdev.device.choice import cuda_interface
 from xdev.errors import InUseError, not_array
 from xdev.memory import registry, tracking
 from xdev.memory.blocks import ALONE, references
@@ -307,8 +308,7 @@ def device_chunk(x: Any) -> Any:
 def _address(x: Any) -> int:
     if isinstance(x, np.ndarray):
         return int(x.ctypes.data)
-    export = "__cuda_array_interface__"
-    interface = None if isinstance(x, type) else getattr(x, export, None)
+    interface = None if isinstance(x, type) else cuda_interface(x)
     if interface is None:
         raise ValueError(f"x is {not_array(x, 'pass an array of host or CUDA memory')}")
     return int(interface["data"][0] or 0)  # empty arrays may have none

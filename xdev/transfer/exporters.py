@@ -10,6 +10,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import device_of, registry
+from xdev.device.choice import cuda_interface
 from xdev.device.natives import library_of_type
 from xdev.errors import not_array
 from xdev.memory.arrays import host_array
@@ -88,7 +89,10 @@ class CudaExport:
     __slots__ = ("__cuda_array_interface__", "dtype", "owner", "shape")
 
     def __init__(self, owner: Any, *, ordered: bool = False) -> None:
-        interface = dict(owner.__cuda_array_interface__)
+        checked = cuda_interface(owner)
+        if checked is None:
+            raise _no_array(owner)
+        interface = dict(checked)
         if ordered:
             interface["stream"] = None
         self.owner, self.__cuda_array_interface__ = owner, interface

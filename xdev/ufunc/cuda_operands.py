@@ -10,6 +10,7 @@ from xdev import _optional
 from xdev._freed import is_freed, use_after_free
 from xdev._plain_calls import BYTES
 from xdev.compile.launch import Value, padded
+from xdev.device.choice import cuda_interface
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
@@ -255,8 +256,10 @@ def _of_library(x: Any, name: str) -> Array | Number | None:
     return Array(x, *place, writable=adapter.mutable, stream=stream, view=view)
 
 
-def _exported(x: Any, name: str) -> Array:
-    interface = x.__cuda_array_interface__
+def _exported(x: Any, name: str) -> Array | None:
+    interface = cuda_interface(x)
+    if interface is None:
+        return None
     if interface.get("mask") is not None:
         message = f"{name}: arrays with a mask are not supported: pass where= instead"
         raise TypeError(message)
