@@ -27,7 +27,7 @@ ROOM = LIMIT // 4  # bytes that are made free then
 LARGEST = LIMIT // 4  # bytes of a file that is read
 UNFINISHED = ".xdev-"  # how the name of a file that is being written begins
 MARK = b"xdev cache 2\n"
-COUNTER = 8  # bytes of the number of loads
+COUNTER = 8  # bytes of the number of loads, which no digest is of
 DIGEST = hashlib.sha256().digest_size
 BODY = len(MARK) + COUNTER + DIGEST
 SHARED = stat.S_IWGRP | stat.S_IWOTH
@@ -63,7 +63,7 @@ class DiskCache:
             entry = _read(path)
             if entry is not None:
                 loads, _, body = entry
-                _count(path, loads + 1)
+                _count(path, (loads + 1) % 2 ** (8 * COUNTER))
                 return body
         return None
 

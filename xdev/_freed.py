@@ -91,7 +91,9 @@ def use_after_free(x: Any, what: str = "this array") -> UseAfterFreeError:
     """
     _, line = _lines.get(id(x), (None, ""))
     where = f" at {line}" if line else ""
+    shape = getattr(x, "shape", None)  # what only exports memory may have none
+    of_shape = "" if shape is None else f" of shape {tuple(shape)}"
     return UseAfterFreeError(
-        f"{what} of shape {tuple(x.shape)} was freed before{where}, by "
+        f"{what}{of_shape} was freed before{where}, by "
         f"xdev.memory.free: free it after its last use"
     )

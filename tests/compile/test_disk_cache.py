@@ -398,3 +398,14 @@ def test_a_program_runs_with_any_of_its_code_forged(tmp_path, program):
         for k, path in enumerate(entries):
             SPOILS[(k + turn) % len(SPOILS)](path)
     assert set(program(tmp_path / "cache")) == set(entries)  # written anew
+
+
+def test_a_count_of_loads_that_cannot_grow_begins_anew(cache, file):
+    """No digest is of the count: any bits of it are read."""
+    data = bytearray(file.read_bytes())
+    start = len(_disk_cache.MARK)
+    data[start : start + _disk_cache.COUNTER] = b"\xff" * _disk_cache.COUNTER
+    file.write_bytes(data)
+
+    assert cache.load("key") == BODY
+    assert _disk_cache.described(file)[0] == 0

@@ -300,6 +300,8 @@ def trace(x: Any, *, offset: int, dtype: Any) -> Any:
 def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     """Return NumPy's or CuPy's differences; of the last axis one subtraction."""
     if n != 1 or axis != -1 or ends or not x.ndim:
+        if type(n) is int and x.ndim:  # past the axis's end no more is subtracted
+            n = min(n, x.size + sum(getattr(end, "size", 1) for end in ends.values()))
         return namespace_of(x).diff(x, n, axis, **ends)
     after, before = x[..., 1:], x[..., :-1]
     return after != before if x.dtype.kind == "b" else after - before
@@ -554,11 +556,20 @@ HOST = HostFactory()
 
 
 def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:
-    """Return the first value that is accepted in nested sequences, or None."""
-    if isinstance(nested, list | tuple):
-        parts = (first_in(part, accepts) for part in nested)
-        return next((x for x in parts if x is not None), None)
-    return nested if accepts(nested) else None
+    """Return the first value that is accepted in nested sequences, or None.
+
+    Each sequence is looked through once: a list may contain itself.
+    """
+    seen, rest = set[int](), [nested]
+    while rest:
+        x = rest.pop()
+        if not isinstance(x, list | tuple):
+            if accepts(x):
+                return x
+        elif id(x) not in seen:
+            seen.add(id(x))
+            rest.extend(reversed(x))
+    return None
 
 
 def _is_of_another(x: Any) -> bool:
