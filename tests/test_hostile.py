@@ -399,6 +399,9 @@ def test_differences_past_the_end_are_none_at_once(n, dtype):
     expected = np.diff(x, n=min(n, 6))
     assert result.shape == expected.shape
     assert xdev.to_numpy(result).tobytes() == expected.tobytes()
+    empty = np.empty((2, 0, 3), dtype)
+    result = xdev.diff(xdev.asarray(empty), n=n, axis=2)
+    assert result.shape == (2, 0, 0)
     ends = {label: xdev.asarray(x) for label in ("prepend", "append")}
     result = xdev.diff(xdev.asarray(x), n=n, **ends)
     assert xdev.to_numpy(result).tolist() == (

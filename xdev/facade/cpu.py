@@ -300,8 +300,9 @@ def trace(x: Any, *, offset: int, dtype: Any) -> Any:
 def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     """Return NumPy's or CuPy's differences; of the last axis one subtraction."""
     if n != 1 or axis != -1 or ends or not x.ndim:
-        if type(n) is int and x.ndim:  # past the axis's end no more is subtracted
-            n = min(n, x.size + sum(getattr(end, "size", 1) for end in ends.values()))
+        if type(n) is int:  # past the axis's end nothing is left to subtract
+            extents = (max((1, *np.shape(y))) for y in (x, *ends.values()))
+            n = min(n, sum(extents))
         return namespace_of(x).diff(x, n, axis, **ends)
     after, before = x[..., 1:], x[..., :-1]
     return after != before if x.dtype.kind == "b" else after - before
