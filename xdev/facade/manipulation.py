@@ -389,30 +389,26 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     array([1, 1, 2, 2, 2])
     """
     if type(repeats) is int:
-        function, values = dispatch("repeat", x), [x, repeats]
-    else:
-        function, values = dispatch_mixed("repeat", x=x, repeats=repeats)
-    _refuse_overflow(*values)
-    return function(*values, axis=axis)
+        function = dispatch("repeat", x)
+        if abs(repeats) * math.prod(x.shape) > sys.maxsize:
+            raise _overflow(repeats)
+        return function(x, repeats, axis=axis)
+    function, values = dispatch_mixed("repeat", x=x, repeats=repeats)
+    x, repeats = values
+    # To read counts on a device would wait.
+    if isinstance(repeats, np.ndarray | np.integer) and repeats.dtype.kind in "iu":
+        count = int(np.maximum.reduce(repeats, None)) if repeats.size else 0
+        if abs(count) * math.prod(x.shape) > sys.maxsize:
+            raise _overflow(count)
+    return function(x, repeats, axis=axis)
 
 
-REPEATS = (np.ndarray, np.integer)  # of the host: to read a device's would wait
-
-
-def _refuse_overflow(x: Any, repeats: Any) -> None:
-    """Refuse more repeats than there are numbers: NumPy's end the process."""
-    if type(repeats) is int:
-        count = abs(repeats)
-    elif isinstance(repeats, REPEATS) and repeats.size and repeats.dtype.kind in "iu":
-        count = max(int(np.max(repeats)), -int(np.min(repeats)))
-    else:
-        return
-    number = count * max(1, math.prod(x.shape), *x.shape)
-    if number > sys.maxsize:
-        raise ValueError(
-            f"xdev.repeat: a count of {count:,} makes more elements than memory could "
-            f"ever hold, or is negative: repeat less often"
-        )
+def _overflow(count: int) -> ValueError:
+    """Return the error for repeats at whose number NumPy's end the process."""
+    return ValueError(
+        f"xdev.repeat: a count of {count:,} makes more elements than memory could ever "
+        f"hold, or is negative: repeat less often"
+    )
 
 
 def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
