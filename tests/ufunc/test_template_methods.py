@@ -451,16 +451,14 @@ def test_a_diagonal_may_be_as_far_as_one_likes(gpu):
 
 
 @pytest.mark.parametrize("char", "fdFD")
-def test_triangles_are_no_words_where_memory_is_not_aligned(gpu, char):
+def test_triangles_of_complex_numbers_that_begin_at_any_real_one(gpu, char):
     dtype = np.dtype(char)
     memory = np.arange(9 * dtype.itemsize + 32, dtype=np.uint8)
     start = -memory.ctypes.data % 16
     for shift in (0, 4, 8, 16):
         x = memory[start + shift :][: 9 * dtype.itemsize].view(char).reshape(3, 3)
         made = cuda_copies.tril(gpu.array(x))
-        assert (made is NotImplemented) == bool(shift % dtype.itemsize)
-        if made is not NotImplemented:
-            np.testing.assert_array_equal(gpu.host(made), np.tril(x), strict=True)
+        np.testing.assert_array_equal(gpu.host(made), np.tril(x), strict=True)
 
 
 @given(st.data())

@@ -106,6 +106,10 @@ def test_rows_are_no_words_where_memory_is_not_aligned(gpu, order):
         x = memory[start + shift :][: 36 * 4].view("f4").reshape(9, 4)
         made = order.take(gpu.array(x), indices, axis=0)
         assert (made is NotImplemented) == bool(shift % 16)
+        x = x.view("F")  # CuPy would read it as words
+        made = order.take(gpu.array(x), indices, axis=0)
+        if shift % 8:
+            np.testing.assert_array_equal(gpu.host(made), x[[2, 0]], strict=True)
         made = order.take(gpu.array(x[:, ::-1]), indices, axis=0)  # a copy of its own
         assert made is not NotImplemented
 

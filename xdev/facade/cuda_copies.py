@@ -112,8 +112,12 @@ def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
 
 
 def straight(x: Any) -> Any:
-    """Return the array, or a copy of it in C order."""
-    return x if x._c_contiguous else assign(new(x.shape, x.dtype), x)  # noqa: SLF001
+    """Return the array, or a copy in C order whose elements CUDA can read as words.
+
+    Complex numbers may begin at any real one, where CuPy's kernels fail, too.
+    """
+    whole = x._c_contiguous and not x.data.ptr % x.itemsize  # noqa: SLF001
+    return x if whole else assign(new(x.shape, x.dtype), x)
 
 
 def blocks_of(count: int) -> int:
@@ -325,9 +329,9 @@ def _triangle(x: Any, diagonal: int, lower: str) -> Any:
     word = WORDS.get(x.itemsize)
     if x.ndim < 2 or word is None or not 0 < x.size < FAR:  # noqa: PLR2004 - a matrix
         return NotImplemented
+    if type(diagonal) is not int:
+        return NotImplemented
     x = straight(x)
-    if type(diagonal) is not int or x.data.ptr % x.itemsize:
-        return NotImplemented  # complex numbers may begin at any real one
     out, (rows, columns) = new(x.shape, x.dtype), x.shape[-2:]
     program = Program(f"xdev::triangle<{word},{lower}>", slots=2)
     sizes = rows, columns, max(-rows, min(diagonal, columns)), x.size

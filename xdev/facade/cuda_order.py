@@ -170,7 +170,7 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
         return NotImplemented
     count = prod(x.shape[:axis]) * indices.size * (row // WORD)
     x = straight(x)
-    if count >= FAR or x.data.ptr % WORD:  # a copy is aligned
+    if count >= FAR or x.data.ptr % WORD:
         return NotImplemented
     indices = straight(indices)
     out = new((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype)
