@@ -33,7 +33,7 @@ PART = 1 << 18  # elements of a part of a fold: a call takes much less time than
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
 NUMBERS = "biufc"  # kinds of data types
 LINE = 64  # columns: no two threads write to one cache line
-PIECES = 4  # of a thread's share of columns
+WIDE = 256  # columns: of fewer a call of a loop takes longer than they do
 ZEROS = np.full(2, -0.0)  # their fold is what NumPy begins a sum with
 _costs: dict[tuple[Any, ...], CostModel] = {}
 
@@ -112,11 +112,14 @@ def _by_loop(
             steps = (item, row, item), (0, item, 0)
             exceptions = run(x.shape, steps, grain=line)
         else:  # each thread takes some columns of all rows
-            each = LINE * -(-columns // (PIECES * _config.num_threads() * LINE))
+            lines = -(-columns // (_config.num_threads() * LINE))
+            each = max(WIDE, lines * LINE)
             steps = (0, row, 0), (item,) * 3
             blocks, rest = divmod(columns, each)
-            shape = blocks, rows, each
-            exceptions = run(shape, ((each * item,) * 3, *steps), grain=rows * each)
+            shape, exceptions = (blocks, rows, each), 0
+            if blocks:
+                outer = (each * item,) * 3
+                exceptions = run(shape, (outer, *steps), grain=rows * each)
             if rest:
                 exceptions |= run((rows, rest), steps, columns - rest, rows * rest)
         errors.add(exceptions)
@@ -228,7 +231,7 @@ def _along(
     def shared(grain: int) -> None:
         share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
-    matrix = x.ndim == 2 and x.flags.c_contiguous and x.shape[1] >= LINE  # noqa: PLR2004
+    matrix = x.ndim == 2 and x.flags.c_contiguous  # noqa: PLR2004
     if by_loop and matrix:
         native = by_loop(x, whole.reshape(-1) if axes == (1,) else whole)
         _quicker((*key, axes, "loop"), x.size, alone, native, CostModel)
