@@ -17,6 +17,7 @@ ALONE = {
     "fragmentation": "bytes, beside models of other pools",
     "harness": "how often the harness itself is wrong",
     "import_cost": "what an import adds",
+    "growth": "functions of xdev beside a copy",
     "ledger": "bytes that are explained",
     "naive_timeit": "two ways to time one call",
     "tracking": "what tracking adds to the pool's own calls",
