@@ -44,6 +44,7 @@ WORDS = {
 WORD = 16  # bytes of the widest
 FAR = 2**31  # elements that 32 bits do not count
 LARGE = 2**20  # bytes of a result
+FLAT = 64  # times as many of one line, which CuPy scans well
 HUGE = 2**24  # bytes from which on a call that makes no plan is worth it
 
 
@@ -382,7 +383,8 @@ def _accumulated(
         return NotImplemented
     length, last = x.shape[axis], axis in {-1, x.ndim - 1}
     alone = length < 2 * SHORT or (last and length * x.itemsize <= ALONE)
-    if x.nbytes < LARGE and (include_initial or not alone):
+    least = LARGE if x.ndim > 1 else FLAT * LARGE
+    if x.nbytes < least and (include_initial or not alone):
         return NotImplemented  # it takes two launches, and has no plan
     if not include_initial:
         return function.accumulate(x, axis, dtype)
