@@ -18,6 +18,7 @@ __all__ = [
 ]
 __dir__ = __all__.copy  # what Tab shows
 
+LONGEST_TEXT = 60  # of an object in a message
 #: Where users find a class that is defined elsewhere.
 _PUBLIC = {"xdev.device.fake_arrays": "xdev.testing"}
 
@@ -38,6 +39,13 @@ def type_name(x: Any) -> str:
     if module == "builtins":
         return kind.__name__
     return f"{_PUBLIC.get(module, module.partition('.')[0])}.{kind.__qualname__}"
+
+
+def shown(thing: object) -> str:
+    """Return a short text; of arrays and containers only what they are."""
+    held = hasattr(thing, "shape") or hasattr(thing, "__len__")
+    text = "" if held and not isinstance(thing, str | type) else repr(thing)
+    return text if 0 < len(text) <= LONGEST_TEXT else f"an object of {type_name(thing)}"
 
 
 def not_array(x: Any, way: str, name: str = "x") -> str:

@@ -73,7 +73,9 @@ class Foreign:
 
     @property
     def __cuda_array_interface__(self):
-        return {"data": (self.array.data.ptr, False)}
+        x = self.array
+        memory = {"data": (x.data.ptr, False), "shape": x.shape, "version": 3}
+        return {**memory, "typestr": x.dtype.str}
 
 
 @pytest.fixture

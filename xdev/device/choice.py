@@ -13,24 +13,21 @@ from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, cast, final
 
 import numpy as np
 
-from xdev import _config
+from xdev import _config, errors
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
-from xdev.errors import ConfigurationError, DeviceUnavailableError, not_array, type_name
+from xdev.errors import ConfigurationError, DeviceUnavailableError, not_array, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.device.natives import Natives
 
-
 F = TypeVar("F", bound="Callable[..., Any]")
 #: Tell functions whose body runs after the call, and what is not a function.
 OTHERS = (
-    inspect.iscoroutinefunction,
-    inspect.isgeneratorfunction,
-    inspect.isasyncgenfunction,
-    inspect.isclass,
+    *(inspect.iscoroutinefunction, inspect.isgeneratorfunction),
+    *(inspect.isasyncgenfunction, inspect.isclass),
 )
 
 
@@ -56,7 +53,6 @@ class CallDecorator(ContextDecorator):
 
 
 LONGEST_NUMBER = 9  # of digits: no more devices than that
-LONGEST_TEXT = 60  # of an object in a message
 
 
 @final
@@ -281,13 +277,6 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
         f"{shown(native)} is not a device that xdev knows: use a string such as "
         f"'cpu' or 'cuda:0', an xdev.Device, or a device object of the array's library"
     )
-
-
-def shown(thing: object) -> str:
-    """Return a short text; of arrays and containers only what they are."""
-    held = hasattr(thing, "shape") or hasattr(thing, "__len__")
-    text = "" if held and not isinstance(thing, str | type) else repr(thing)
-    return text if 0 < len(text) <= LONGEST_TEXT else f"an object of {type_name(thing)}"
 
 
 ADDRESSES = 1 << 64  # how many bytes can be told apart
@@ -576,13 +565,7 @@ def _exported(x: Any) -> Device | None:
 
 
 def cuda_interface(x: Any) -> Any:
-    """Return an object's ``__cuda_array_interface__``, None where it has none.
-
-    Raises
-    ------
-    TypeError
-        It is not what the protocol says; an address is believed.
-    """
+    """Return an object's interface, None without one; refuse what is no array's."""
     interface = getattr(x, "__cuda_array_interface__", None)
     if interface is None:
         return None
@@ -601,8 +584,8 @@ def cuda_interface(x: Any) -> Any:
         good = False
     if not good:
         raise TypeError(
-            f"the __cuda_array_interface__ of a {type_name(x)} is {shown(interface)}: "
-            f"it must have the shape, typestr and data of an array"
+            f"the __cuda_array_interface__ of a {errors.type_name(x)} is "
+            f"{shown(interface)}: it must have the shape, typestr and data of an array"
         )
     return interface
 

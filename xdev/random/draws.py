@@ -16,10 +16,9 @@ from xdev import facade
 from xdev._freed import refuse
 from xdev.compile import indexed as compiler
 from xdev.device import Device, device_of
-from xdev.device.choice import shown
 from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.device.natives import natives
-from xdev.errors import DeviceMismatchError, DeviceUnavailableError, not_array
+from xdev.errors import DeviceMismatchError, DeviceUnavailableError, not_array, shown
 from xdev.facade.backends import to_numpy_dtype
 from xdev.facade.dispatch import factory
 from xdev.memory import host_array

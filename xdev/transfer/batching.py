@@ -22,8 +22,8 @@ import numpy as np
 
 from xdev._progress import Progress
 from xdev.device import Stream, current_stream, registry
-from xdev.device.choice import shown, target_of
-from xdev.errors import ConfigurationError, XdevError
+from xdev.device.choice import target_of
+from xdev.errors import ConfigurationError, XdevError, shown
 from xdev.memory import registry as pools
 from xdev.memory.arrays import mark_uses
 from xdev.memory.reclamation import TRIMMED
