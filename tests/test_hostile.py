@@ -29,7 +29,9 @@ class LieError(Exception):
     """What hostile objects raise."""
 
 
-FEW = 4096  # bytes of an example or two of hundreds, which their errors may still hold
+SLACK = (
+    4096  # bytes of an example or two of hundreds, which their errors may still hold
+)
 #: What a refusal may be: what the pages of functions list, or the object's own.
 REFUSALS = (
     *(errors.XdevError, TypeError, ValueError, IndexError, OverflowError),
@@ -64,9 +66,9 @@ def here(request):
     with xdev.use_device(request.param):
         yield request.param
     end = time.monotonic() + 5  # s; a thread of ``batches`` may not have ended yet
-    while allocated() > before + FEW and time.monotonic() < end:
+    while allocated() > before + SLACK and time.monotonic() < end:
         time.sleep(0.01)
-    assert allocated() <= before + FEW
+    assert allocated() <= before + SLACK
 
 
 # -- objects whose protocols lie ------------------------------------------------------
