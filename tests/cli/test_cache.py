@@ -50,7 +50,7 @@ def test_it_lists_kind_function_size_age_and_hits(capsys, folder):
     assert "2.0" in rows[1]
     assert "KiB" in rows[1]
     main(["info"])
-    assert re.search(f"{folder}: \\d+ entries", capsys.readouterr().out)
+    assert re.search(f"{folder}:\\s+\\d+ entries", capsys.readouterr().out)
     file = folder / "cubins" / "one"
     file.write_bytes(file.read_bytes()[:-1])
     main(["cache"])

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 EXAMPLES = """
 examples:
-  xdev doctor                    does everything work here, and if not, what to do?
+  xdev doctor                    does everything work here, and what if not?
   xdev bench                     how fast is a ufunc on this machine's devices?
   xdev timeit "sum(range(9))"    how long does a statement take?
-  xdev memory program.py         what does a program hold, and which line made it?
+  xdev memory program.py         what does it hold, and which line made that?
   xdev COMMAND --help            more, with examples
 
 Every command takes --json. Settings are variables XDEV_*: xdev info lists them.

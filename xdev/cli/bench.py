@@ -16,7 +16,7 @@ import numpy as np
 
 import xdev
 from xdev import _optional
-from xdev.cli.info import print_json
+from xdev.cli.info import in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import Comparison, compare, verdict
@@ -308,7 +308,7 @@ def run(options: argparse.Namespace) -> int:
         whole = (name.replace(" ", UNBROKEN) for name in names)
         lines = fill(f"left out: {', '.join(whole)}", subsequent_indent="  ")
         print(lines.replace(UNBROKEN, " "))
-        print(f"  because {reason}")
+        print(in_columns(f"  because {reason}", 4))
     if changes:
         print(f"\n{changes}")
     return int(bool(changes and changes.regressed))

@@ -94,9 +94,10 @@ def run(options: argparse.Namespace) -> int:
         info.print_json([asdict(finding) for finding in findings])
     else:
         for one in findings:
-            print(f"{one.level:<8} {one.check}{one.what and f': {one.what}'}")
+            what = one.what and f": {one.what}"
+            print(info.in_columns(f"{one.level:<8} {one.check}{what}", 9))
             if one.way:
-                print(f"{'':<8} -> {one.way}")
+                print(info.in_columns(f"{'':<8} -> {one.way}", 12))
         levels = [one.level for one in findings]
         counts = (f"{levels.count(level)} {level}" for level in (BROKEN, WARNING, OK))
         print(*counts, sep=", ")

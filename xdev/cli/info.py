@@ -10,6 +10,7 @@ import platform
 import sys
 import time
 from contextlib import suppress
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ examples:
   xdev cache path              print the folder
   xdev cache --json            all of it for a program, in bytes and seconds
 """
+COLUMNS = 80  # of a terminal
 LATEST = 40  # entries that are listed
 #: What ``xdev cache warm`` calls, beside all elementwise functions.
 FUNCTIONS = (
@@ -220,6 +222,22 @@ def print_json(*values: Any, **facts: Any) -> None:
     print(json.dumps(*values or (facts,), indent=1))
 
 
+def in_columns(text: str, indent: int) -> str:
+    """Return a text in lines that a terminal shows whole, all but the first indented.
+
+    >>> print(in_columns("cuda  " + "cannot " * 12, 6))
+    cuda  cannot cannot cannot cannot cannot cannot cannot cannot cannot cannot
+          cannot cannot
+    """
+    return fill(
+        text,
+        COLUMNS,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def add_json_to(*commands: argparse.ArgumentParser) -> None:
     """Add the option ``--json`` to commands that print JSON then."""
     for command in commands:
@@ -314,7 +332,8 @@ def _print(sections: Mapping[str, Mapping[str, Any]]) -> None:
         if lines:
             print(title)
         for name, text in lines.items():
-            print(f"  {name:<19} {'-' if text is None else text}")
+            told = "-" if text is None else text
+            print(in_columns(f"  {name:<19} {told}", 22))
     namesake = _optional.distributions().get("xdev")
     if namesake is not None:
         print(f"warning: {NAMESAKE.format(namesake)}: {WITHOUT_NAMESAKE}")
