@@ -1,5 +1,6 @@
 """What compiled code needs to know: names before they are read, and sources."""
 
+import ast
 import doctest
 import io
 import linecache
@@ -360,6 +361,15 @@ def test_without_source_others_and_signatures_are_computed(device, types):
     assert called(device, mean, LARGE, LARGE).tolist() == [200, 100]
 
 
+def test_without_source_what_does_not_compile_says_so():
+    below = xdev.vectorize(
+        without_source("def f(x): return xp.clip(x, None, 0.5)", xp=xdev)
+    )
+
+    with pytest.raises(TypeError, match=r"no clip.*\n  <nowhere>:1: no source .*IPyth"):
+        below(np.ones(3))
+
+
 def test_a_function_without_source_is_refused_inside_another():
     inner = xdev.vectorize(without_source(MEAN, "mean"))
     outer = xdev.vectorize(lambda x: inner(x, x) + 1)
@@ -393,6 +403,19 @@ def test_shells_that_keep_their_lines_have_sources(monkeypatch):
     exec(compile(MEAN, name, "exec"), scope)  # noqa: S102
 
     assert xdev.vectorize(scope["mean"])(LARGE, LARGE).tolist() == [72, 100]
+
+
+def test_cells_that_import_have_sources(monkeypatch):
+    """IPython compiles each statement alone: no import stands before a function."""
+    text = "import xdev as xp\n\ndef below(x):\n    return xp.clip(x, None, 0.5)\n"
+    name = "<ipython-input-7>"
+    entry = len(text), None, text.splitlines(keepends=True), name
+    monkeypatch.setitem(linecache.cache, name, entry)
+    scope = {}
+    for statement in ast.parse(text).body:
+        exec(compile(ast.Module([statement], []), name, "exec"), scope)  # noqa: S102
+
+    assert xdev.vectorize(scope["below"])(np.asarray([0.2, 0.7])).tolist() == [0.2, 0.5]
 
 
 def test_examples_in_docstrings_have_sources():

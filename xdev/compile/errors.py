@@ -302,6 +302,12 @@ def _dispatchers(function: Callable[..., Any]) -> Iterator[Any]:
                 yield value
 
 
+KEEPERS = (  # of a function's source, which xdev reads
+    "Put the function into a file, use IPython or the shell of Python 3.13 or later, "
+    "which keep sources"
+)
+
+
 def reason(error: Exception, function: Callable[..., Any]) -> str:
     """Return the core of a compiler's message and the source line it is about."""
     said, kept = _said(error), list[str]()
@@ -312,7 +318,8 @@ def reason(error: Exception, function: Callable[..., Any]) -> str:
             kept.append(line.strip())
     code = function.__code__
     number = _line(error, code.co_filename) or code.co_firstlineno
-    source = linecache.getline(code.co_filename, number).strip()
+    line = linecache.getline(code.co_filename, number).strip()
+    source = line or f"no source was found, and fewer functions compile so. {KEEPERS}"
     meaning = plain(" ".join(kept), said)
     return f"{meaning}\n  {code.co_filename}:{number}: {source}"
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
 import numpy as np
 
+from xdev.compile.errors import KEEPERS
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
 from xdev.ufunc.flow import Flow
@@ -138,9 +139,8 @@ def require_source(function: Callable[..., Any], rules: Rules) -> None:
         raise TypeError(
             f"{function.__name__}({inputs}): no source was found at "
             f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
-            "have NumPy's dtypes; compilers would give other numbers. Put the function "
-            "into a file, use IPython or the shell of Python 3.13 or later, which keep "
-            "sources, cast the arguments to int64, or give signatures, as "
+            f"have NumPy's dtypes; compilers would give other numbers. {KEEPERS}, "
+            "cast the arguments to int64, or give signatures, as "
             f'@vectorize(["int64({inputs})"]), which compute in 64 bits'
         )
 

@@ -114,8 +114,10 @@ def _within(text: str, code: CodeType) -> FunctionSource | None:
     """Return the syntax tree in a text that compiles to this code."""
     functions, imports = _parsed(text)
     for node in functions:
-        if first_line(node) == code.co_firstlineno:
-            source = FunctionSource(node, imports)
+        if first_line(node) != code.co_firstlineno:
+            continue
+        for names in (imports, ()):  # IPython compiles each statement of a cell alone
+            source = FunctionSource(node, names)
             if _content(compiled(source, code)) == _content(code):
                 return source
     return None
