@@ -286,16 +286,15 @@ def _standard(library: Library, name: str) -> Callable[..., Any]:
     ufuncs = [x for x in vars(facade).values() if type(x) is Ufunc]
     numpys: dict[Any, Any] = {vars(f.definition)["numpy"]: f for f in ufuncs}
     owner = rooms.get(room) or numpys.get(getattr(np, room, None))
-    try:
-        own: Callable[..., Any] = getattr(owner, last)
-    except AttributeError as error:
+    own: Callable[..., Any] | None = getattr(owner, last, None)
+    if own is None:
         theirs = library.namespace.__name__.removeprefix("array_api_compat.")
         called = "cupy" if library.device_type == "fake" else theirs
         raise TypeError(
             f"xdev.numpy.{name}: {called} has no {name!r}, so it takes arrays on the "
             f"CPU alone: copy them with xdev.to_numpy(x), and the result back with "
             f"xdev.to_device(result, xdev.device_of(x))"
-        ) from error
+        )
     return own
 
 
