@@ -6,6 +6,7 @@ records of benchmarks out of the search, and have what a shell shows copied as c
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -246,12 +247,36 @@ def entries(text: str, links: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def rendered(doc: str, links: dict[str, str]) -> str:
-    """Return a docstring as Markdown."""
+def standalone(example: str, paths: Iterable[str]) -> str:
+    """Return an example with imports of the names that it has from its module.
+
+    Examples
+    --------
+    >>> standalone(">>> devices()", ["xdev.devices", "xdev.Device"]).splitlines()
+    ['>>> from xdev import devices', '>>> devices()']
+    """
+    shown = doctest.DocTestParser().get_examples(example)
+    nodes = list(ast.walk(ast.parse("".join(each.source for each in shown))))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    made = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    imports = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+    made |= {each.asname or each.name for node in imports for each in node.names}
+    wanted: dict[str, list[str]] = {}
+    for module, _, last in (path.rpartition(".") for path in paths):
+        if last in read - made:
+            wanted.setdefault(module, []).append(last)
+    lines = ["import numpy as np"] * ("np" in read - made)
+    lines += [f"from {module} import {', '.join(n)}" for module, n in wanted.items()]
+    return "".join(f">>> {line}\n" for line in lines) + example
+
+
+def rendered(doc: str, links: dict[str, str], paths: Iterable[str] = ()) -> str:
+    """Return a docstring as Markdown; ``paths`` are names that its example may use."""
     parts = []
     for title, text in sections(doc):
         if title == "Examples":
-            parts.append(f"**Example**\n\n```pycon\n{text}\n```")
+            parts.append(f"**Example**\n\n```pycon\n{standalone(text, paths)}\n```")
         elif title in SECTIONS:
             parts.append(f"**{title}**\n\n{entries(text, links)}")
         elif text:
@@ -260,8 +285,8 @@ def rendered(doc: str, links: dict[str, str]) -> str:
     return "\n\n".join(parts)
 
 
-def described(name: Name, links: dict[str, str]) -> str:
-    """Return a public name's part of a page."""
+def described(name: Name, links: dict[str, str], paths: Iterable[str] = ()) -> str:
+    """Return a public name's part of a page that has the names at ``paths``."""
     path, value = name
     heading = f"## `{path}` {{ #{name.anchor} }}"
     if isinstance(value, float | str | type(None)):
@@ -276,11 +301,11 @@ def described(name: Name, links: dict[str, str]) -> str:
     parts = [
         heading,
         f"```python\n{wrapped(path + shown)}\n```" if shown else "",
-        rendered(doc, links),
+        rendered(doc, links, paths),
     ]
     kind = value if inspect.isclass(value) else type(value)
     if described_by(value) is not value or inspect.isclass(value):
-        parts += [_member(path, *member, links) for member in members(kind)]
+        parts += [_member(path, *member, links, paths) for member in members(kind)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -306,11 +331,13 @@ def _is_property(member: Any) -> bool:
     return isinstance(member, property) or hasattr(member, "func")
 
 
-def _member(path: str, name: str, member: Any, links: dict[str, str]) -> str:
+def _member(
+    path: str, name: str, member: Any, links: dict[str, str], paths: Iterable[str]
+) -> str:
     function = getattr(member, "__func__", member)
     shown = "" if _is_property(member) else signature(function).replace("(self, ", "(")
     shown = shown.replace("(self)", "()").replace("(cls, ", "(").replace("(cls)", "()")
-    text = rendered(inspect.getdoc(member) or "", links)
+    text = rendered(inspect.getdoc(member) or "", links, paths)
     anchor = f"{path}.{name}"
     return f"### `{path.rpartition('.')[2]}.{name}{shown}` {{ #{anchor} }}\n\n{text}"
 
@@ -331,7 +358,10 @@ def texts() -> dict[str, str]:
     )
     whole["index"] = (
         "# API reference\n\nEvery public name, by topic. `help(xdev.sort)` prints the "
-        f"same in a shell.\n\n| page | names |\n|---|---|\n{listed}"
+        "same in a shell. What every function may raise is said here once: TypeError "
+        "for what is no array, `DeviceMismatchError` for arrays of two devices, "
+        "`UseAfterFreeError` for one that was freed, `DeviceUnavailableError` for a "
+        f"device that cannot be used.\n\n| page | names |\n|---|---|\n{listed}"
     )
     return whole
 
@@ -352,7 +382,9 @@ def _text(key: str, page: Page, links: dict[str, str]) -> str:
             f"{head}They are documented [by NumPy](https://numpy.org/doc/stable/reference/)"
             f"; [the guide](../numpy.md) says what differs.\n\n{names}\n"
         )
-    return head + "\n\n".join(described(name, links) for name in page.names) + "\n"
+    paths = [name.path for name in page.names]
+    parts = (described(name, links, paths) for name in page.names)
+    return head + "\n\n".join(parts) + "\n"
 
 
 # MkDocs' hooks.
@@ -381,6 +413,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     path = page.file.src_uri
     if path.startswith("benchmarks/") or path == "changelog.md":
         page.meta["search"] = {"exclude": True}
+    # What was run for the page has names of the run's: a shell's are "<stdin>".
+    markdown = re.sub("<doctest [^>]*>", "<stdin>", markdown)
     return markdown.replace("```python\n>>> ", "```pycon\n>>> ")
 
 

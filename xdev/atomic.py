@@ -55,6 +55,11 @@ def max(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001 - as calle
     A NaN on either side is what stays, as in NumPy. Parameters and result are those of
     :func:`add`.
 
+    Raises
+    ------
+    TypeError
+        Outside a kernel.
+
     Examples
     --------
     >>> import numpy as np, xdev
@@ -75,6 +80,11 @@ def min(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001
     A NaN on either side is what stays, as in NumPy. Parameters and result are those of
     :func:`add`.
 
+    Raises
+    ------
+    TypeError
+        Outside a kernel.
+
     Examples
     --------
     >>> import numpy as np, xdev
@@ -94,6 +104,11 @@ def cas(a: Any, index: Any, expected: Any, value: Any) -> Any:  # noqa: ARG001
 
     It was put there if what returns is ``expected``. Floats are compared by their bits:
     a NaN equals itself, -0.0 is not 0.0. The other parameters are those of :func:`add`.
+
+    Raises
+    ------
+    TypeError
+        Outside a kernel.
 
     Examples
     --------

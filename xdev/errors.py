@@ -89,7 +89,17 @@ def users_level() -> int:
 
 
 class XdevError(Exception):
-    """The base of every error that xdev raises on purpose."""
+    """The base of every error that xdev raises on purpose.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> try:
+    ...     xdev.zeros(3, device="moon")
+    ... except xdev.XdevError as error:
+    ...     print(type(error).__name__)
+    ConfigurationError
+    """
 
     def __reduce__(self) -> Any:
         # As it is: tblib, which Dask has, takes what has its own by that, and makes
@@ -98,23 +108,69 @@ class XdevError(Exception):
 
 
 class ConfigurationError(XdevError, ValueError):
-    """A setting (an ``XDEV_*`` variable or an argument of that kind) is invalid."""
+    """A setting (an ``XDEV_*`` variable or an argument of that kind) is invalid.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.Device("moon")
+    Traceback (most recent call last):
+    xdev.errors.ConfigurationError: no device is called 'moon': use "cpu", ...
+    """
 
 
 class DeviceUnavailableError(XdevError, RuntimeError):
-    """A device was asked for that this process cannot use; the text says why."""
+    """A device was asked for that this process cannot use; the text says why.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.zeros(3, device="cuda:99")
+    Traceback (most recent call last):
+    xdev.errors.DeviceUnavailableError: cuda:99 cannot be used: ...
+    """
 
 
 class DeviceMismatchError(XdevError, TypeError):
-    """Arrays of two devices or two libraries met in one call."""
+    """Arrays of two devices or two libraries met in one call.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> here, there = xdev.ones(3, device="cpu"), xdev.ones(3, device="fake")
+    >>> xdev.add(here, there)
+    Traceback (most recent call last):
+    xdev.errors.DeviceMismatchError: xdev.add: x1 ... is on cpu, x2 ... is on fake:0...
+    """
 
 
 class UseAfterFreeError(XdevError, RuntimeError):
-    """An array or block was used, or freed again, after it was freed."""
+    """An array or block was used, or freed again, after it was freed.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.ones(100_000, device="cpu")
+    >>> xdev.memory.free(x)
+    800000
+    >>> xdev.sum(x)
+    Traceback (most recent call last):
+    xdev.errors.UseAfterFreeError: xdev.sum: x of shape (100000,) was freed before...
+    """
 
 
 class InUseError(XdevError, RuntimeError):
-    """Memory was to be freed that a view still uses."""
+    """Memory was to be freed that a view still uses.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.ones(100_000, device="cpu")
+    >>> view = x[:10]
+    >>> xdev.memory.free(x)
+    Traceback (most recent call last):
+    xdev.errors.InUseError: 1 view(s) still use this array's memory: drop them first
+    """
 
 
 class CaptureError(XdevError, RuntimeError):

@@ -424,6 +424,11 @@ def fftshift(x: Array, /, axes: Axes = None) -> Array:
     array
         Of ``x``'s shape.
 
+    Raises
+    ------
+    IndexError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -447,6 +452,11 @@ def ifftshift(x: Array, /, axes: Axes = None) -> Array:
     -------
     array
         Of ``x``'s shape.
+
+    Raises
+    ------
+    IndexError
+        ``x`` has no such axis.
 
     Examples
     --------

@@ -89,6 +89,11 @@ def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:
     array
         Shape (..., length of the diagonal).
 
+    Raises
+    ------
+    ValueError
+        ``x`` has fewer than two axes.
+
     Examples
     --------
     >>> import xdev
@@ -298,6 +303,11 @@ def matrix_norm(
     array
         Shape (...), real.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has fewer than two axes; there is no such norm.
+
     Examples
     --------
     >>> import xdev
@@ -380,6 +390,11 @@ def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Ar
     array
         Shape (...).
 
+    Raises
+    ------
+    ValueError
+        ``x`` has fewer than two axes.
+
     Examples
     --------
     >>> import xdev
@@ -413,6 +428,11 @@ def vector_norm(
     -------
     array
         Real.
+
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
 
     Examples
     --------

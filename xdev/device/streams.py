@@ -164,6 +164,21 @@ def _mismatch(what: str, one: Device, other: Device) -> DeviceMismatchError:
 def current_stream(device: object = None) -> Stream:
     """Return the stream that work on a device (the default one) goes to now.
 
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose; the default device without one.
+
+    Returns
+    -------
+    Stream
+        On CUDA, CuPy's current stream.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
+
     Examples
     --------
     >>> import xdev
@@ -178,6 +193,16 @@ def current_stream(device: object = None) -> Stream:
 def synchronize(device: object = None) -> None:
     """Wait until all work queued on a device (the default one) is done.
 
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose; the default device without one.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
+
     Examples
     --------
     >>> import xdev
@@ -190,6 +215,21 @@ def synchronize(device: object = None) -> None:
 
 def can_access_peer(a: object, b: object) -> bool:
     """Say whether kernels on device ``a`` may read the memory of device ``b``.
+
+    Parameters
+    ----------
+    a, b : Device or str
+        Two devices.
+
+    Returns
+    -------
+    bool
+        False where one is a GPU and the other is not.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        A device is unknown, or cannot be used.
 
     Examples
     --------

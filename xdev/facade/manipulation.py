@@ -67,6 +67,11 @@ def flip(x: Array, /, axis: Axes = None) -> Array:
     array
         Of ``x``'s shape.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -92,6 +97,11 @@ def moveaxis(
     -------
     array
         A view where the library has views.
+
+    Raises
+    ------
+    ValueError
+        There is no such axis, or not as many go as come.
 
     Examples
     --------
@@ -183,6 +193,11 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axes = None) -> Array:
     -------
     array
         Of ``x``'s shape.
+
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
 
     Examples
     --------
@@ -456,6 +471,11 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     array
         Of ``x``'s data type.
 
+    Raises
+    ------
+    ValueError
+        A number of repetitions is negative.
+
     Examples
     --------
     >>> import xdev
@@ -479,6 +499,11 @@ def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
     -------
     tuple of arrays
         As many as the axis is long.
+
+    Raises
+    ------
+    ValueError
+        ``x`` is 0-d, or has no such axis.
 
     Examples
     --------

@@ -119,6 +119,11 @@ def count_nonzero(
     array
         Integers; 0-d where all axes are reduced.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -344,6 +349,11 @@ def argsort(
     array
         Integers, of ``x``'s shape.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -380,6 +390,11 @@ def sort(
     -------
     array
         Of ``x``'s shape and data type.
+
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
 
     Examples
     --------
@@ -449,6 +464,11 @@ def unique_all(x: Array, /) -> UniqueAll[Array]:
     namedtuple of arrays
         ``values``, ``indices``, ``inverse_indices`` (of ``x``'s shape), ``counts``.
 
+    Raises
+    ------
+    TypeError
+        ``x`` is not an array.
+
     Examples
     --------
     >>> import xdev
@@ -470,6 +490,11 @@ def unique_counts(x: Array, /) -> UniqueCounts[Array]:
     -------
     namedtuple of arrays
         ``values``, ``counts``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not an array.
 
     Examples
     --------
@@ -493,6 +518,11 @@ def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
     namedtuple of arrays
         ``values``, ``inverse_indices`` (of ``x``'s shape).
 
+    Raises
+    ------
+    TypeError
+        ``x`` is not an array.
+
     Examples
     --------
     >>> import xdev
@@ -514,6 +544,11 @@ def unique_values(x: Array, /) -> Array:
     -------
     array
         1-D.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not an array.
 
     Examples
     --------

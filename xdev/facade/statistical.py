@@ -45,6 +45,11 @@ def all(
     array
         bool; 0-d where all axes are reduced.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -78,6 +83,11 @@ def any(
     -------
     array
         bool; 0-d where all axes are reduced.
+
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
 
     Examples
     --------
@@ -191,6 +201,11 @@ def prod(
     array
         0-d where all axes are reduced; 1 where there is no element.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -230,6 +245,11 @@ def sum(
     array
         0-d where all axes are reduced; 0 where there is no element.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -266,6 +286,11 @@ def mean(
     array
         Of ``x``'s data type; NaN where there is no element.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -301,6 +326,11 @@ def std(
     -------
     array
         Of ``x``'s data type.
+
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
 
     Examples
     --------
@@ -339,6 +369,11 @@ def var(
     array
         Of ``x``'s data type.
 
+    Raises
+    ------
+    ValueError
+        ``x`` has no such axis.
+
     Examples
     --------
     >>> import xdev
@@ -374,6 +409,11 @@ def cumulative_prod(
     -------
     array
         Of ``x``'s shape, or one longer along ``axis``.
+
+    Raises
+    ------
+    ValueError
+        ``axis`` is needed, or there is no such axis.
 
     Examples
     --------
@@ -412,6 +452,11 @@ def cumulative_sum(
     -------
     array
         Of ``x``'s shape, or one longer along ``axis``.
+
+    Raises
+    ------
+    ValueError
+        ``axis`` is needed, or there is no such axis.
 
     Examples
     --------

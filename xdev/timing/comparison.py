@@ -41,7 +41,15 @@ Array = NDArray[Any]
 
 
 class ResultsDifferError(XdevError, ValueError):
-    """Two candidates of a comparison returned different results."""
+    """Two candidates of a comparison returned different results.
+
+    Examples
+    --------
+    >>> from xdev.timing import compare
+    >>> compare({"one": lambda: 1, "two": lambda: 2})
+    Traceback (most recent call last):
+    xdev...ResultsDifferError: 'one' and 'two' return different results: at [0] 1 ...
+    """
 
 
 def to_host(result: object) -> object:

@@ -551,6 +551,21 @@ def cu(obj: Any) -> Any:
     integers and the rest are kept.
     The opinionated sibling of :func:`adapt`.
 
+    Parameters
+    ----------
+    obj : object
+        What :func:`adapt` takes.
+
+    Returns
+    -------
+    object
+        As :func:`adapt` returns it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What :func:`adapt` refuses.
+
     Examples
     --------
     >>> import numpy as np

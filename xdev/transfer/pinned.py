@@ -124,6 +124,16 @@ def pin(x: Any) -> Any:
 def is_pinned(x: Any) -> bool:
     """Say whether an array's memory is pinned, by xdev or by another library.
 
+    Parameters
+    ----------
+    x : object
+        An array of any library.
+
+    Returns
+    -------
+    bool
+        False also of what is no array.
+
     Examples
     --------
     >>> import numpy as np
