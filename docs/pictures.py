@@ -64,6 +64,17 @@ def memory() -> None:
         run("-m", "xdev", "memory", "--plot", str(plot), *program)
 
 
+def crossover() -> None:
+    """Draw from which size on one of two sums is faster than the other."""
+
+    def sums(n):
+        x = np.ones(n)
+        return {"built in": lambda: sum(x), "method": x.sum}
+
+    sizes = [2**power for power in range(12)]
+    xp.timing.sweep(sums, sizes).plot(IMAGES / "crossover.png")
+
+
 def run(*arguments: str) -> None:
     """Run a program of Python."""
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)  # noqa: S603 - ours
@@ -77,5 +88,5 @@ def save(image, name: str) -> None:
 if __name__ == "__main__":
     sys.path.insert(0, str(EXAMPLES))
     IMAGES.mkdir(exist_ok=True)
-    for draw in (mandelbrot, heat, photo, memory):
+    for draw in (mandelbrot, heat, photo, memory, crossover):
         draw()

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -14,6 +16,19 @@ def test_the_program_runs(device, python):
     assert result.stderr == ""
     first = result.stdout.splitlines()[0]
     assert first.startswith(f"{device} 0.62")  # 0.25 / 2 + 0.75 * 2 / 3
+
+
+def test_the_quickstarts_program_runs(device, python, tmp_path):
+    page = (ROOT / "docs" / "quickstart.md").read_text()
+    (program,) = re.findall(r"```python\n(import.*?)```", page, re.DOTALL)
+    (numbers,) = re.findall(r"printf '(.*)' > data.csv", page)
+    (tmp_path / "data.csv").write_text(numbers.replace(r"\n", "\n"))
+
+    result = python("-c", program, cwd=tmp_path, XDEV_DEVICE=str(device))
+
+    assert result.stderr == ""
+    assert result.stdout.startswith(f"{device} 3.79")  # 11.375 / 3
+    assert np.load(tmp_path / "result.npy").tolist() == [1.75, 3.875, 5.75]
 
 
 def test_the_test_command_is_cis():
