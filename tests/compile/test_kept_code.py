@@ -280,7 +280,7 @@ f = xdev.vectorize(function.f)
 from xdev import native
 from xdev.compile import launch
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda, cuda_streams
+from xdev.ufunc import cuda, cuda_operands
 
 count = []
 called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 11)
@@ -300,7 +300,7 @@ launch.Kernel = kernel
 cuda.BACKEND.count = lambda: 1
 cupy.cuda.runtime.setDevice = lambda _: None
 cuda.require = lambda: native.module("pool")  # what the bridge into CuPy loads
-cuda_streams.ordered = lambda _: nullcontext(0)
+cuda_operands.ordered = lambda _: nullcontext(0)
 cupy.cuda.runtime.getDevice = lambda: 0
 memory = []
 

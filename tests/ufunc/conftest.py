@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -148,18 +149,70 @@ class HostArray:
         self.min, self.max = self.host.min, self.host.max
 
 
+class Devices:
+    """Some devices, one of them current; what is asked of the driver is counted."""
+
+    def __init__(self, count):
+        self.count, self.current, self.asked, self.marked = count, 0, [], []
+        self._get = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(self.get)
+        two = ctypes.c_int, ctypes.c_int
+        self._use = ctypes.PYFUNCTYPE(ctypes.py_object, *two)(self.use)
+        self.functions = address_of(self._get), address_of(self._use)
+
+    def get(self, *_):
+        self.asked.append("get")
+        return self.current
+
+    def use(self, index, _=0):
+        assert 0 <= index < self.count, "invalid device ordinal"
+        self.asked.append("set")
+        self.current = index
+
+    def attributes(self, address):
+        """All memory is the first device's, and the first page nobody's."""
+        self.asked.append("attributes")
+        return SimpleNamespace(device=-2 if address < 4096 else 0)
+
+    @contextmanager
+    def using(self, index):
+        before = self.current
+        self.use(index)
+        yield
+        self.use(before)
+
+
 class HostGpu:
     """A GPU whose memory is the host's, and whose launches run there."""
 
     def __init__(self, driver, folder):
         self._driver, self._folder = driver, folder
 
-    def connect(self, new, mark=print, of_stream=0):
+    def connect(self, new, mark=print, of_stream=0, devices=None):
         """Have calls launch here, and make their results by a function."""
         driver = self._driver
-        addresses = address_of(driver.launch), address_of(driver.current_stream), 0, 0
+        addresses = address_of(driver.launch), address_of(driver.current_stream)
+        addresses += (0, 0) if devices is None else devices.functions
         array = _optional.cupy().ndarray
-        native.calls.connect(*addresses, array, new, mark, False, of_stream)
+        several = devices is not None and devices.count > 1
+        native.calls.connect(*addresses, array, new, mark, several, of_stream)
+
+    @contextmanager
+    def devices(self, count, of_stream=0):
+        """Have so many devices, whose calls are counted."""
+        cuda = _optional.cupy().cuda
+        with pytest.MonkeyPatch.context() as patch:
+            made = Devices(count)
+            patch.setattr(cuda_operands.BACKEND, "count", lambda: count)
+            patch.setattr(cuda.runtime, "getDevice", made.get)
+            patch.setattr(cuda.runtime, "pointerGetAttributes", made.attributes)
+            patch.setattr(cuda, "Device", made.using)
+            new = array_maker()
+            self.connect(new, made.marked.append, of_stream, made)
+            try:
+                with cuda.using_allocator(lambda size: allocate(size, made.current)):
+                    yield made
+            finally:
+                self.connect(new)
 
     def use_stream(self, handle):
         """Make a stream current."""
@@ -200,12 +253,12 @@ extern "C" void kernel(void* p, unsigned blocks)
         return SimpleNamespace(handle=address_of(library.kernel), library=library)
 
     @staticmethod
-    def array(x):
+    def array(x, device=0):
         """Return a CuPy array of host memory."""
         cupy = _optional.cupy()
         bounds = np.lib.array_utils.byte_bounds
         low, high = bounds(x) if x.size else (x.ctypes.data,) * 2
-        memory = cupy.cuda.UnownedMemory(low, max(high - low, 1), x, 0)
+        memory = cupy.cuda.UnownedMemory(low, max(high - low, 1), x, device)
         pointer = cupy.cuda.MemoryPointer(memory, x.ctypes.data - low)
         return cupy.ndarray(x.shape, x.dtype, pointer, x.strides)
 
@@ -271,9 +324,10 @@ def host_kernels(folder):
     return kernel
 
 
-def allocate(nbytes):
+def allocate(nbytes, device=0):
     cupy, memory = _optional.cupy(), np.empty(max(nbytes, 1), np.uint8)
-    unowned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, 0)
+    place = memory.ctypes.data, memory.nbytes, memory, device
+    unowned = cupy.cuda.UnownedMemory(*place)
     return cupy.cuda.MemoryPointer(unowned, 0)
 
 
@@ -308,7 +362,7 @@ def gpu(tmp_path_factory):
         patch.setattr(cuda.BACKEND, "count", lambda: 1)
         for module in (cuda, cuda_methods, cuda_reductions):
             patch.setattr(module, "require", lambda: None)
-        patch.setattr(cuda.cuda_streams, "ordered", no_order)
+        patch.setattr(cuda.cuda_operands, "ordered", no_order)
         patch.setattr(cuda_reductions, "straightened", made.straightened)
         patch.setattr(cuda_operands.Array, "cupy", copied)
         for module in (cuda_reductions, cuda_methods):

@@ -9,9 +9,9 @@ class Exporter:
     ``x`` is a CuPy array, or a NumPy array that stands for one.
     """
 
-    def __init__(self, x, *, writable=True, mask=None, stream=None):
+    def __init__(self, x, *, writable=True, mask=None, stream=None, address=None):
         self.array, self.stream, self._writable = x, stream, writable
-        self._mask = mask
+        self._mask, self._address = mask, address
 
     @property
     def __cuda_array_interface__(self):
@@ -21,7 +21,10 @@ class Exporter:
         return {
             "shape": known["shape"],
             "typestr": known["typestr"],
-            "data": (address, not self._writable),
+            "data": (
+                address if self._address is None else self._address,
+                not self._writable,
+            ),
             "strides": known["strides"],
             "version": 3,
             "mask": self._mask,

@@ -8,7 +8,7 @@ import pytest
 
 from xdev import _optional
 from xdev.memory.streams import live_streams
-from xdev.ufunc import cuda_streams, foreign
+from xdev.ufunc import cuda_operands, foreign
 from xdev.ufunc.cuda_operands import Array
 
 F4 = np.dtype("f4")
@@ -45,7 +45,7 @@ class Cupy:
 def cupy(monkeypatch):
     made = Cupy()
     monkeypatch.setattr(_optional, "cupy", lambda: made)
-    monkeypatch.setattr(cuda_streams, "mark_uses", lambda _: None)
+    monkeypatch.setattr(cuda_operands, "mark_uses", lambda _: None)
     return made
 
 
@@ -54,7 +54,7 @@ def array(*, stream=None, view=None):
 
 
 def test_a_librarys_stream_is_ordered_and_the_host_does_not_wait(cupy):
-    with cuda_streams.ordered([array(stream=8, view="view"), array()]):
+    with cuda_operands.ordered([array(stream=8, view="view"), array()]):
         cupy.log.append("launch")
 
     before = [("record", 70, 8), ("after", 0, 70)]
@@ -63,7 +63,7 @@ def test_a_librarys_stream_is_ordered_and_the_host_does_not_wait(cupy):
 
 
 def test_a_library_without_a_stream_gets_its_array_back_when_all_is_done(cupy):
-    with cuda_streams.ordered([array(view="view"), array()]):
+    with cuda_operands.ordered([array(view="view"), array()]):
         cupy.log.append("launch")
 
     assert cupy.log == ["launch", "wait"]

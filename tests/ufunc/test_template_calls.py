@@ -211,6 +211,20 @@ def test_a_foreign_array_is_read_and_written_in_place(gpu):
     assert type(add(Exporter(x), 1.0)) is _optional.cupy().ndarray
 
 
+@pytest.mark.parametrize("there", [0, 1])
+def test_empty_arrays_without_memory_go_with_those_of_any_device(gpu, there):
+    add, nothing = gpu.ufunc("add"), np.empty((0, 3), np.float32)
+    for address in (0, 64):  # of no device, as the driver says
+        empty = Exporter(nothing, address=address)
+        with gpu.devices(2) as devices:
+            devices.current = 1 - there
+            for one, other in ((empty, empty), (empty, gpu.array(nothing, there))):
+                assert add(one, other).shape == (0, 3)
+                assert add(one, other, out=empty) is empty
+            assert add(empty, gpu.array(X[:1], there)).shape == (0, 3)
+            assert devices.current == 1 - there
+
+
 X = np.zeros((2, 3), np.float32)
 
 
@@ -331,7 +345,7 @@ def test_a_stream_with_the_handle_of_one_that_ended_is_seen(gpu, monkeypatch):
     live, current = LiveStreams(), []
     live.several = True
     monkeypatch.setattr(memory_arrays, "live_streams", live)
-    monkeypatch.setattr(cuda.cuda_streams, "ordered", ordered)
+    monkeypatch.setattr(cuda.cuda_operands, "ordered", ordered)
     monkeypatch.setattr(
         _optional.cupy().cuda, "get_current_stream", lambda: current[-1]
     )
@@ -456,7 +470,7 @@ def test_numba_arrays_on_streams_are_ordered_every_time(gpu, monkeypatch):
         ordered.append({x.stream for x in arrays})
         return nullcontext(0)
 
-    monkeypatch.setattr(cuda.cuda_streams, "ordered", seen)
+    monkeypatch.setattr(cuda.cuda_operands, "ordered", seen)
     out = np.zeros(20)
     for handle, times in ((0, 1), (1, 0), (77, 2)):  # the null stream has two names
         x = numba_array(np.ones(20), Bound(handle))

@@ -556,10 +556,11 @@ def _exported(x: Any) -> Device | None:
     interface = cuda_interface(x)
     if interface is not None:
         address, cuda = interface["data"][0], cast("Any", registry.backend("cuda"))
-        if not address:  # of a size-0 array: it is wherever the caller is
-            return Device(f"cuda:{cuda.current()}")
-        Device("cuda:0").require()
-        return Device(f"cuda:{cuda.index_of_pointer(address)}")
+        if address:
+            Device("cuda:0").require()
+        index = cuda.index_of_pointer(address)
+        # An empty array without memory is wherever the caller is.
+        return Device(f"cuda:{cuda.current() if index is None else index}")
     native = traced(x)
     return None if native is None else Device(native)
 

@@ -153,10 +153,16 @@ class CudaBackend(Backend):
         runtime = _optional.cupy().cuda.runtime
         return index == peer or bool(runtime.deviceCanAccessPeer(index, peer))
 
-    def index_of_pointer(self, address: int) -> int:
-        """Return the device that an address of device memory belongs to."""
+    def index_of_pointer(self, address: int) -> int | None:
+        """Return the device of memory at an address; None where there is none.
+
+        An empty array may have any address.
+        """
+        if not address:
+            return None
         runtime = _optional.cupy().cuda.runtime
-        return int(runtime.pointerGetAttributes(address).device)
+        index = int(runtime.pointerGetAttributes(address).device)
+        return None if index < 0 else index
 
 
 def cupy_function(module: Any, name: str, kind: str) -> int:

@@ -13,7 +13,7 @@ from xdev.compile import indexed as compiler, launch
 from xdev.compile.cubins import BLOCK
 from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
-from xdev.ufunc import cuda_streams
+from xdev.ufunc import cuda_operands
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import read
 
@@ -60,11 +60,11 @@ def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> 
         if memory.strides != contiguous(memory.shape, memory.dtype.itemsize):
             contents = factory(device).empty(memory.shape, memory.dtype)
             fill(device, kernel, contents, values)
-            with cuda_streams.ordered([memory]):
+            with cuda_operands.ordered([memory]):
                 memory.cupy()[...] = contents
             return
         pairs = zip(kernel.parameters, values, strict=True)
         numbers = [launch.padded(dtype.type(value)) for dtype, value in pairs]
-        with cuda_streams.ordered([memory]):
+        with cuda_operands.ordered([memory]):
             run = _plan(kernel, size, capability(device.index))
             run([memory.address, *numbers])

@@ -15,7 +15,7 @@ from xdev.compile import cubins, launch
 from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_plan, cuda_streams, foreign
+from xdev.ufunc import cuda_operands, cuda_plan, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 
@@ -112,7 +112,7 @@ class CudaLoops:
             if plan is None:
                 plan = self._plan(inputs, outputs, mask, casting, signature, order)
                 self._keep((key, place), plan)
-            with cuda_streams.ordered(arrays):
+            with cuda_operands.ordered(arrays):
                 copied = _apart(inputs, outputs, mask)
                 if copied is not None:
                     *rest, where = copied
@@ -324,18 +324,19 @@ _HERE = nullcontext(0)  # no guard: there is one device, and it is current
 
 def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     """Make the arrays' device current; refuse arrays of two."""
-    if BACKEND.count() == 1 or not arrays:
+    if BACKEND.count() == 1:
         return _HERE
-    indices = [x.device for x in arrays]
-    for x, index in zip(arrays, indices, strict=True):
-        if index != indices[0]:
+    placed = [(x, index) for x in arrays if (index := x.device) is not None]
+    first, place = placed[0] if placed else (None, BACKEND.current())
+    for x, index in placed:
+        if first is not None and index != place:
             raise DeviceMismatchError(
-                f"{name} got arrays of two devices: {type(arrays[0].owner).__name__} "
-                f"of shape {arrays[0].shape} is on cuda:{indices[0]}, "
-                f"{type(x.owner).__name__} of shape {x.shape} is on cuda:{index}; move "
-                f"one with xdev.to_device(x, 'cuda:{indices[0]}')"
+                f"{name} got arrays of two devices: {type(first.owner).__name__} of "
+                f"shape {first.shape} is on cuda:{place}, {type(x.owner).__name__} of "
+                f"shape {x.shape} is on cuda:{index}; move one with "
+                f"xdev.to_device(x, 'cuda:{place}')"
             )
-    return _guard(indices[0])
+    return _guard(place)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from xdev.compile.launch import Launch, Value
 from xdev.ufunc import (
     cuda,
     cuda_layout,
-    cuda_streams,
+    cuda_operands,
     foreign,
     kernel_arguments as arguments,
 )
@@ -96,7 +96,7 @@ def run(
         report = _optional.cupy().zeros(LENGTH, "q") if plan.checked else None
         address = 0 if report is None else report.data.ptr
         work = launch_of(plan.machine, plan.kinds, extents, operands, address)
-        with cuda_streams.ordered(arrays):
+        with cuda_operands.ordered(arrays):
             work(values)
         if report is not None:
             function.refuse_reported(report.tolist(), indices)
@@ -312,7 +312,7 @@ class CudaCores:
             dtypes = [None if x is None else x.dtype for x in outputs]
             typing = function.specialise(asked, dtypes, dtype, casting)
             self._check_casts(inputs, outputs, typing, casting)
-            with cuda_streams.ordered(arrays):
+            with cuda_operands.ordered(arrays):
                 return self._run(typing, axes, inputs, outputs, results)
 
     def _check_casts(

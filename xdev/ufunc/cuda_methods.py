@@ -17,7 +17,7 @@ from xdev._plain_calls import SLOT
 from xdev.compile.cubins import BLOCK, computed
 from xdev.compile.folds import WARP, Reduce, Scan, Scatter
 from xdev.compile.launch import Launch, Value
-from xdev.ufunc import cuda_layout, cuda_streams
+from xdev.ufunc import cuda_layout, cuda_operands
 from xdev.ufunc.cuda import on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_reductions import (
@@ -170,7 +170,7 @@ def _at(loops: CudaLoops, a: Any, indices: Any, b: Any) -> None:
     parts = [read(part, name) if is_cuda(part) else part for part in index]
     values = () if b is None else (read(b, name),)
     operands = [x for x in (y, *parts, *values) if isinstance(x, Array)]
-    with on_device(operands, name), cuda_streams.ordered(operands):
+    with on_device(operands, name), cuda_operands.ordered(operands):
         _at_places(loops, y, parts, values)
 
 

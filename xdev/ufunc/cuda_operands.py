@@ -1,4 +1,4 @@
-"""What a CUDA ufunc is called with: arrays of any library there, and numbers."""
+"""What a CUDA ufunc is called with: arrays of any library, their streams, numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from xdev._freed import is_freed, use_after_free
 from xdev._plain_calls import BYTES
 from xdev.compile.launch import Value, padded
 from xdev.device.choice import cuda_interface
+from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array
+from xdev.memory.arrays import mark_uses
+from xdev.memory.streams import live_streams
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
-from xdev.ufunc.foreign import NUMBERS, is_cuda
+from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
@@ -61,18 +64,9 @@ class Array:
         stream: int | None = None,
         view: Any = None,
     ) -> None:
-        self.owner, self.address, self.shape, self.strides = (
-            owner,
-            address,
-            shape,
-            strides,
-        )
-        self.dtype, self.writable, self.stream, self.view = (
-            dtype,
-            writable,
-            stream,
-            view,
-        )
+        self.owner, self.address, self.dtype = owner, address, dtype
+        self.shape, self.strides = shape, strides
+        self.writable, self.stream, self.view = writable, stream, view
 
     def laid_out(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         """Return the same memory as an array of another shape."""
@@ -104,19 +98,20 @@ class Array:
         return here != there and output.reach.meets(self.reach, distance)
 
     @property
-    def device(self) -> int:
-        """The index of its device."""
-        cupy = _optional.cupy()
-        if type(self.owner) is cupy.ndarray:
-            return int(self.owner.data.device_id)
-        return int(cupy.cuda.runtime.pointerGetAttributes(self.address).device)
+    def device(self) -> int | None:
+        """The index of its device; None of an empty array that has no memory."""
+        if type(self.held) is _optional.cupy().ndarray:
+            return int(self.held.data.device_id)
+        return BACKEND.index_of_pointer(self.address)
 
     def cupy(self) -> Any:
         """Return a CuPy array of the same memory: no copy, no synchronise."""
-        cupy = _optional.cupy()
-        reach = self.reach
+        cupy, reach, index = _optional.cupy(), self.reach, self.device
         memory = cupy.cuda.UnownedMemory(
-            self.address + reach.low, reach.high - reach.low, self.owner
+            self.address + reach.low,
+            reach.high - reach.low,
+            self.owner,
+            BACKEND.current() if index is None else index,
         )
         pointer = cupy.cuda.MemoryPointer(memory, -reach.low)
         return cupy.ndarray(self.shape, self.dtype, pointer, self.strides)
@@ -290,3 +285,53 @@ def _checked(x: Array, name: str) -> Array:
             "copy it first"
         )
     return x
+
+
+# Order between CuPy's current stream and the streams that other owners name.
+
+
+@final
+class ordered:  # noqa: N801 - used as a function
+    """Run a launch after the work of the arrays' streams, and their next work after it.
+
+    The order is the device's business, by events: the host waits for nothing, but for
+    the launch where a library gives a view of its array and no stream to order. Arrays
+    of the pools stay, once dropped, until the launch is done.
+
+    Parameters
+    ----------
+    arrays : list of Array
+        All operands.
+    """
+
+    __slots__ = ("_arrays", "_current", "_others")
+
+    def __init__(self, arrays: list[Array]) -> None:
+        self._arrays = arrays
+        self._others: set[int] = set()
+        self._current = 0
+
+    def __enter__(self) -> None:
+        self._current = _optional.cupy().cuda.get_current_stream().ptr
+        here = self._current or LEGACY
+        streams = (x.stream for x in self._arrays)
+        self._others = {s for s in streams if s is not None and s != here}
+        if self._current in live_streams.captured:
+            self._others = set()  # the graph's replays are ordered, not its capture
+        for other in self._others:
+            _order(other, self._current)
+        mark_uses([x.held for x in self._arrays])
+
+    def __exit__(self, *_: object) -> None:
+        for other in self._others:
+            _order(self._current, other)
+        if any(x.view is not None and x.stream is None for x in self._arrays):
+            _optional.cupy().cuda.get_current_stream().synchronize()
+
+
+def _order(first: int, then: int) -> None:
+    """Let the later work of one stream wait for the work queued on another so far."""
+    cuda = _optional.cupy().cuda
+    event = cuda.Event(disable_timing=True)
+    cuda.runtime.eventRecord(event.ptr, first)
+    cuda.runtime.streamWaitEvent(then, event.ptr)

@@ -18,7 +18,7 @@ from xdev.compile.folds import WARP, WARPS, Reduce
 from xdev.compile.halves import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_layout, cuda_plan, cuda_streams, foreign
+from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign
 from xdev.ufunc.argument_errors import reduction_error
 from xdev.ufunc.cuda import new_array, on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
@@ -63,7 +63,7 @@ class CudaCall:
         self._kept: list[Any] = []
         given = [] if out is None else [out]
         self._device = on_device([*operands, *given], name)
-        self._order = cuda_streams.ordered([*operands, *given])
+        self._order = cuda_operands.ordered([*operands, *given])
         self._entered = ExitStack()
 
     def __enter__(self) -> CudaCall:

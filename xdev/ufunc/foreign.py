@@ -460,8 +460,8 @@ def _numbas_layout(x: Any) -> tuple[Any, ...] | None:
     if not _is_ordered(x):
         return None
     place = numbas_address(x)
-    device = BACKEND.index_of_pointer(place) if place and BACKEND.count() > 1 else 0
-    return place, device, x.dtype, x.shape, x.strides
+    device = BACKEND.index_of_pointer(place) if BACKEND.count() > 1 else 0
+    return None if device is None else (place, device, x.dtype, x.shape, x.strides)
 
 
 def numbas_address(x: Any) -> int:

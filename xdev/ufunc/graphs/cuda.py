@@ -24,8 +24,7 @@ from xdev.memory.pools import Arena
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.ufunc import foreign
-from xdev.ufunc.cuda_operands import Array, read
-from xdev.ufunc.cuda_streams import ordered
+from xdev.ufunc.cuda_operands import Array, ordered, read
 from xdev.ufunc.graphs import Graph, check_alive, check_arrays, leaves, name_of
 
 if TYPE_CHECKING:
