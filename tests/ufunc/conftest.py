@@ -43,6 +43,12 @@ FUNCTIONS = {
     "logical_and": (lambda x, y: x and y, "*o = to<bool>(*a) && to<bool>(*b);"),
     "above": (lambda x, y: x > y, "*o = *a > *b;"),
     "chain": (lambda x, y, z: x * y + z, "*o = *a * *b + *c;"),
+    "sin": (lambda x: +np.sin(x), "*o = __builtin_sin(*a);"),
+    "where": (lambda m, x, y: x if m else y, "*o = *a ? *b : *c;"),
+    "clip": (
+        lambda x, a, b: min(max(x, a), b),
+        "*o = *a < *b ? *b : *a > *c ? *c : *a;",
+    ),
 }
 for _name, (_function, _) in FUNCTIONS.items():
     _function.__name__ = _name

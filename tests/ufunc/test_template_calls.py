@@ -3,6 +3,7 @@
 import ctypes
 import importlib
 import itertools
+import sys
 import weakref
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from stand_ins import Exporter
 
 import xdev
 from xdev import _optional, native
+from xdev.facade import cuda as facade_cuda, dispatch, elementwise, searching
 from xdev.memory import arrays as memory_arrays
 from xdev.memory.arrays import array_maker
 from xdev.memory.streams import LiveStreams
@@ -302,6 +304,84 @@ def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
     assert max(most) == 1
 
 
+@pytest.fixture
+def cupy_library(monkeypatch):
+    """Have the facade know nothing of CuPy's arrays before and after."""
+    for name in ("libraries", "_by_name", "launches"):
+        monkeypatch.setattr(dispatch, name, dict(getattr(dispatch, name)))
+    for module in (elementwise, searching):
+        monkeypatch.setattr(module, "launches", dispatch.launches)
+    monkeypatch.setattr(facade_cuda, "launches", dispatch.launches)
+    facade_cuda.library.cache_clear()
+    yield
+    facade_cuda.library.cache_clear()
+
+
+def frames_of(call):
+    """Return how many functions of ours in Python a call runs."""
+    count = 0
+
+    def note(frame, event, _):
+        nonlocal count
+        count += event == "call" and "/xdev/" in frame.f_code.co_filename
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.usefixtures("cupy_library", "silent")
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_call_like_one_before_is_one_launch(gpu, count, streams):
+    """It asks the driver for nothing else but the current device, where there are two.
+
+    Arrays in other streams' blocks, and no others, are marked.
+    """
+    x, y, o = (gpu.sample(1000, "f", seed) for seed in range(3))
+    mask = x > 4
+    a, b, m, out = map(gpu.array, (x, y, mask, o))
+    numbas = [numba_array(v) for v in (x, y, o.copy())]
+    f, total = gpu.ufunc("add"), gpu.ufunc("add", 0)
+    calls = {  # each with the frames of Python that it takes, at most
+        "f(x, y, out=o)": (lambda: f(a, b, out=out), x + y, 0),
+        "f(x, y)": (lambda: f(a, b), x + y, 0),
+        "add": (lambda: xdev.add(a, b), x + y, 0),
+        "sin": (lambda: xdev.sin(a), np.sin(x), 0),
+        "clip": (lambda: xdev.clip(a, 2.0, 5.0), x.clip(2, 5), 1),
+        "where": (lambda: xdev.where(m, a, b), np.where(mask, x, y), 1),
+        "reduce": (lambda: total.reduce(a), x.sum(), 9),
+        "Numba's": (lambda: f(*numbas[:2], out=numbas[2]), x + y, 99),
+    }
+    borrowed = numbas[2].device_ctypes_pointer.value  # the one of another stream
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)
+    of_stream = kind(lambda address, _: address != borrowed)
+    address = ctypes.cast(of_stream, ctypes.c_void_p).value
+    with gpu.devices(count, address) as driver:
+        native.calls.use_several_streams(streams > 1)
+        try:
+            for name, (call, expected, frames) in calls.items():
+                for _ in range(2):
+                    result = call()
+                result = numbas[2].gpu_data.x if name == "Numba's" else gpu.host(result)
+                np.testing.assert_allclose(result, expected, rtol=1e-6)
+                before = gpu.launches
+                del driver.asked[:], driver.marked[:]
+                taken = frames_of(call)
+                assert gpu.launches == before + 1, name
+                looks = ["attributes"] * 3 if name == "Numba's" and count > 1 else []
+                assert driver.asked == looks + ["get"] * (count > 1), name
+                if native.STATE == "compiled":
+                    assert taken <= frames, name
+                    marked = [x is numbas[2] for (x,) in driver.marked]
+                    assert marked == [True] * (name == "Numba's" and streams > 1)
+        finally:
+            native.calls.use_several_streams(False)
+
+
 @pytest.mark.parametrize("own", [True, False], ids=["own blocks", "others"])
 def test_operands_are_marked_once_there_are_several_streams(gpu, own):
     """But for those in blocks of the current stream, where the tier knows that."""
@@ -315,7 +395,8 @@ def test_operands_are_marked_once_there_are_several_streams(gpu, own):
     try:
         native.calls.use_several_streams()
         add(x, x)
-        assert marked == ([] if own and native.STATE == "compiled" else [(x, x)])
+        compiled = native.STATE == "compiled"
+        assert [*map(list, marked)] == ([] if own and compiled else [[x, x]])
     finally:
         native.calls.use_several_streams(False)
         gpu.connect(make)

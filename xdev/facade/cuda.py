@@ -36,9 +36,10 @@ from xdev.facade.cpu import (
     first_in,
     pinv,
 )
-from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, quick
+from xdev.facade.cuda_copies import CHOOSE, COPIES, LIMIT, assign, astype, quick
 from xdev.facade.cuda_order import ORDERS
 from xdev.facade.cuda_reductions import REDUCTIONS, STATISTICS, reduction, statistic
+from xdev.facade.dispatch import launches
 from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
@@ -113,6 +114,8 @@ class CuPyLibrary(Library):
         self.multi_device = registry.backend("cuda").count() > 1
         reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
         self._known = {**OPERATORS, **reductions, **mended()}
+        launched = {"where": CHOOSE, "clip": LIMIT}
+        launches[self.namespace.ndarray] = {k: f.launches for k, f in launched.items()}
         live_streams.when_several.append(self._mark_uses)
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:

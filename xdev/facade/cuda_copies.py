@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: One of two values by a truth value.
 CHOOSE = selection("where", "condition", "x1", "x2")
+#: Elements within bounds of their data type, or numbers.
+LIMIT = selection("clip", "x", "min", "max")
 THREADS, ITEMS = 256, 4  # of a block; elements that each moves
 PLANS = 512  # launches that are kept
 PARTS = 15  # that one launch joins

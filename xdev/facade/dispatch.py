@@ -48,6 +48,11 @@ BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 
 
+#: Of a type of arrays, functions by plans for any device and stream, by their names:
+#: NotImplemented where no plan is for the arguments. Calls go there first.
+launches: dict[type, dict[str, Callable[..., Any]]] = {}
+
+
 _by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
 #: By the namespace's name, array_api_compat's too; "xdev" is what fake arrays say.
 _MODULES = {"cupy": "cuda", "dask.array": "dask", "xdev": "fake"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.definitions import StandardDefinition
-from xdev.facade.dispatch import dispatch, refuse, resolve_operands
+from xdev.facade.dispatch import dispatch, launches, refuse, resolve_operands
 from xdev.ufunc.argument_errors import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 
@@ -271,6 +271,10 @@ def clip(
     if unknown:
         raise misplaced(clip, (), unknown)
     if out is None and type(min) in _BOUNDS and type(max) in _BOUNDS:
+        if (launch := launches.get(type(x))) is not None:
+            result = launch["clip"](x, min, max)
+            if result is not NotImplemented:
+                return result
         try:
             return dispatch("clip", x)(x, min, max)
         except (TypeError, ValueError):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from xdev.facade.dispatch import dispatch, dispatch_alike, dispatch_mixed, dispatch_two
+from xdev.facade.dispatch import (
+    dispatch,
+    dispatch_alike,
+    dispatch_mixed,
+    dispatch_two,
+    launches,
+)
 from xdev.facade.signatures import gives_indices
 
 if TYPE_CHECKING:
@@ -314,6 +320,10 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     >>> xdev.where(xdev.asarray([True, False]), xdev.asarray([1, 2]), 0)
     array([1, 0])
     """
+    if (launch := launches.get(type(condition))) is not None:
+        result = launch["where"](condition, x1, x2)
+        if result is not NotImplemented:
+            return result
     if type(condition) is type(x1) is type(x2):
         function = dispatch_alike("where", (condition, x1, x2))
         if function is not None:

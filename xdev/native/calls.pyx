@@ -19,7 +19,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from numpy import dtype, generic
 
@@ -45,7 +45,6 @@ cdef extern from "Python.h":
     PyObject* item "PyTuple_GET_ITEM"(tuple, Py_ssize_t)
     Py_ssize_t count_of "PyTuple_GET_SIZE"(tuple)
     Py_ssize_t count_in "PyVectorcall_NARGS"(size_t)
-    object call_of "PyVectorcall_Call"(object, object, object)
 
 cdef enum:
     MOST = 16  # plans of one table: the oldest goes
@@ -169,9 +168,9 @@ cdef IsOfStream is_of_stream = NULL
 cdef object array_type = None, new_array = None, mark_uses = None, readers = {}
 cdef frozenset NUMBERS = frozenset((bool, int, float, complex, str, type(None)))
 cdef tuple SCALARS = (generic, dtype)
-cdef object BYTE = dtype("u1")
+cdef dict TAKEN = {dtype(c): dtype(c).type for c in "?bhilBHILefdFD"}
 cdef object made_type = None, allocate = None, initialize = None  # of `make_array`
-cdef bint several_devices = False, several_streams = False
+cdef bint makes = False, several_devices = False, several_streams = False
 cdef set known_streams = set()
 
 
@@ -181,10 +180,11 @@ def connect(
 ):
     """Do as `xdev._plain_calls.connect`."""
     global launch_kernel, current_stream, get_device, set_device, is_of_stream
-    global array_type, new_array, mark_uses, several_devices
+    global array_type, new_array, makes, mark_uses, several_devices
     current_stream, get_device = <CurrentStream>stream, <GetDevice>device
     set_device, is_of_stream = <SetDevice>use, <IsOfStream>of_stream
-    array_type, new_array, mark_uses, several_devices = array, new, mark, several
+    array_type, new_array, makes = array, new, new is make_array
+    mark_uses, several_devices = mark, several
     launch_kernel = <LaunchKernel>launch
 
 
@@ -196,7 +196,7 @@ def make_arrays_of(kind):
     return make_array
 
 
-def make_array(shape, dtype, order="C", memory=None):
+cpdef make_array(shape, dtype, order="C", memory=None):
     array = allocate(made_type)
     initialize(array, shape, dtype, memory, None, order)
     return array
@@ -357,7 +357,8 @@ cdef class LaunchPlan:
         self, Launch run, dtype=None, shape=None, axes=None, lift=None,
         tuple encoders=(), Py_ssize_t scratch=0,
     ):
-        self.run, self.dtype, self.shape, self.axes = run, dtype, shape, axes
+        self.run, self.shape, self.axes = run, shape, axes
+        self.dtype = TAKEN.get(dtype, dtype)  # a type, which CuPy takes more quickly
         self.lift, self.encoders, self.scratch = lift, encoders, scratch
 
 
@@ -487,9 +488,7 @@ cdef class Launches:
             plan = None if key is None else self._plans.get(key)
             if plan is None:
                 return NotImplemented
-        if found.device < 0:
-            return self.follow(plan, operands, count, &found)
-        current = get_device(0)
+        current = -1 if found.device < 0 else get_device(0)
         if current == found.device:
             return self.follow(plan, operands, count, &found)
         set_device(found.device, 0)
@@ -498,16 +497,21 @@ cdef class Launches:
         finally:
             set_device(current, 0)
 
-    cdef bint are_at_home(self, Launch run, Py_ssize_t count, Operands* found):
-        """Say whether each array begins where a block of the current stream does."""
+    cdef list strangers(
+        self, Launch run, PyObject** operands, Py_ssize_t count, Operands* found
+    ):
+        """Return the arrays that do not lie in blocks of the current stream."""
         cdef intptr_t stream = current_stream()
+        cdef list arrays = []
         cdef Py_ssize_t k
         for k in range(count):
+            x = <object>operands[k]
             if run.slots[k].kind == ADDRESS and not (
-                is_of_stream != NULL and is_of_stream(found.addresses[k], stream)
+                is_block(found.addresses[k], stream)
+                or (type(x) is array_type and is_block(x.data.mem.ptr, stream))
             ):
-                return False
-        return True
+                arrays.append(x)
+        return arrays
 
     cdef object follow(
         self, LaunchPlan plan, PyObject** operands, Py_ssize_t count, Operands* found
@@ -517,10 +521,10 @@ cdef class Launches:
         cdef Py_ssize_t k
         cdef bint straight = found.size >= 0
         result = <object>operands[count - 1]
-        if several_streams and not self.are_at_home(run, count, found):
-            given = tuple_of(operands, count)
-            if are_own(given, current_stream()) < 0:
-                mark_uses(given)
+        if several_streams:
+            strangers = self.strangers(run, operands, count, found)
+            if strangers:
+                mark_uses(strangers)
         memcpy(memory, run.parameter, run.nbytes)
         for k in range(count):
             if run.slots[k].kind == ADDRESS:
@@ -541,12 +545,15 @@ cdef class Launches:
                     if type(<object>operands[k]) is array_type:
                         shape = (<object>operands[k]).shape
                         break
-            result = new_array(shape, plan.dtype)
+            if makes:
+                result = make_array(shape, plan.dtype)
+            else:
+                result = new_array(shape, plan.dtype)
             if plan.axes is not None:
                 result = result.transpose(plan.axes)
             run.slot(memory, count)[0] = result.data.ptr
         if plan.scratch:
-            held = new_array((plan.scratch,), BYTE)
+            held = new_array((plan.scratch,), "u1")
             run.slot(memory, run.count - 1)[0] = held.data.ptr
         if run.launch(memory, found.size if straight else run.size) != STARTED:
             return NotImplemented
@@ -564,34 +571,35 @@ cdef tuple tuple_of(PyObject** operands, Py_ssize_t count):
     return made
 
 
+cdef bint is_block(intptr_t address, intptr_t stream):
+    """Say whether a block of a stream's begins at an address."""
+    return is_of_stream != NULL and is_of_stream(address, stream)
+
+
 def are_of_current_stream(operands):
     """Do as `xdev._plain_calls.are_of_current_stream`."""
     if is_of_stream == NULL:
         return False
     cdef intptr_t stream = current_stream()
-    return (0 <= stream <= 2 or stream in known_streams) and are_own(operands, stream) > 0
+    return (0 <= stream <= 2 or stream in known_streams) and are_own(operands, stream)
 
 
-cdef int are_own(operands, intptr_t stream, bint nested=False):
-    """Return how many arrays lie in blocks of a stream; -1 if another may not.
+cdef bint are_own(operands, intptr_t stream, bint nested=False):
+    """Say whether all arrays lie in blocks of a stream.
 
     Sequences inside of sequences are not looked into: one may hold itself.
     """
-    cdef int inner, count = 0
     for x in operands:
         kind = type(x)
         if kind is array_type:
-            if is_of_stream == NULL or not is_of_stream(x.data.mem.ptr, stream):
-                return -1
-            count += 1
-        elif not nested and (kind is tuple or kind is list):
-            inner = are_own(x, stream, True)
-            if inner < 0:
-                return -1
-            count += inner
+            if not is_block(x.data.mem.ptr, stream):
+                return False
+        elif kind is tuple or kind is list:
+            if nested or not are_own(x, stream, True):
+                return False
         elif kind not in NUMBERS and not isinstance(x, SCALARS):
-            return -1
-    return count
+            return False
+    return True
 
 
 cdef bint is_cuda(PyObject** operands, Py_ssize_t count):
@@ -662,47 +670,17 @@ cdef object general(Callable self, PyObject** given, Py_ssize_t nin, tuple names
     return self._call(tuple_of(given, nin), keywords)
 
 
-cdef extern from *:
-    """
-    #include <structmember.h>
-    """
-    ctypedef struct Member "PyMemberDef":
-        const char* name
-        int type
-        Py_ssize_t offset
-        int flags
-    ctypedef struct Slot "PyType_Slot":
-        int slot
-        void* pfunc
-    ctypedef struct Spec "PyType_Spec":
-        const char* name
-        unsigned int flags
-        Slot* slots
-    int T_PYSSIZET, READONLY, Py_tp_members, Py_tp_call
-    unsigned int Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE, Py_TPFLAGS_HAVE_VECTORCALL
-    object class_of "PyType_FromSpecWithBases"(Spec*, tuple)
-
-cdef list class_names = []  # classes refer to them
+cdef extern from "Python.h":
+    ctypedef struct TypeObject "PyTypeObject":
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+    unsigned long HAS_VECTORCALL "Py_TPFLAGS_HAVE_VECTORCALL"
 
 
 def direct(kind):
     """Do as `xdev._plain_calls.direct`: calls by CPython's vectorcall make no dict."""
     cdef Callable one = kind.__new__(kind)
-    cdef Py_ssize_t offset = <char*>&one.entry - <char*><PyObject*>one
-    cdef bytes name = f"{kind.__module__}.{kind.__qualname__}".encode()
-    cdef Member[2] members
-    cdef Slot[3] slots
-    cdef Spec spec
-    class_names.append(name)
-    members[0] = Member("__vectorcalloffset__", T_PYSSIZET, offset, READONLY)
-    members[1].name = NULL
-    slots[0] = Slot(Py_tp_members, <void*>members)
-    slots[1] = Slot(Py_tp_call, <void*>call_of)
-    slots[2].slot = 0
-    memset(&spec, 0, sizeof(spec))
-    spec.name, spec.slots = name, slots
-    spec.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL
-    made = class_of(&spec, (kind,))
-    made.__module__, made.__qualname__ = kind.__module__, kind.__qualname__
-    made.__doc__ = kind.__doc__
-    return made
+    cdef TypeObject* own = <TypeObject*>kind
+    own.tp_vectorcall_offset = <char*>&one.entry - <char*><PyObject*>one
+    own.tp_flags |= HAS_VECTORCALL
+    return kind
