@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
-from numpy import ndarray, uint8
+from numpy import dtype as data_type, ndarray, uint8
 
 if TYPE_CHECKING:
     import collections.abc
@@ -101,43 +102,18 @@ LIMIT = 4096  # bytes of a kernel's parameter that every driver takes
 LAUNCHES = 512  # plans of one table: with more layouts it starts afresh
 # How a value gets into its slot. Of an integer, ``low`` is 64 less its bits.
 ADDRESS, DOUBLE, FLOAT, SIGNED, UNSIGNED, BYTES = range(6)
-INTEGERS = 0, 32, 48, 56  # ``low`` of 64, 32, 16 and 8 bits
-FORMATS = {  # of slots, by kind and, of an integer, ``low``
-    (ADDRESS, 0): "Q8x",
-    (DOUBLE, 0): "d8x",
-    (FLOAT, 0): "f12x",
-    (BYTES, 0): "16s",
-    **{
-        (SIGNED, low): form
-        for low, form in zip(INTEGERS, ("q8x", "i12x", "h14x", "b15x"), strict=True)
-    },
-    **{
-        (UNSIGNED, low): form
-        for low, form in zip(INTEGERS, ("Q8x", "I12x", "H14x", "B15x"), strict=True)
-    },
-}
+FORMATS = {ADDRESS: "Q", DOUBLE: "d", FLOAT: "f", BYTES: "16s"}  # as struct has them
+INTEGERS = {0: "q", 32: "i", 48: "h", 56: "b"}  # by ``low``; unsigned ones are capitals
 # What a launch answers; errors of the driver are positive.
 STARTED, NO_VALUE, OVERLAP, NEW_STREAM = 0, -1, -2, -3
+TAKEN = {data_type(char): data_type(char).type for char in "?bhilBHILefdFD"}
 
 Readers = dict[type, "collections.abc.Callable[[Any], tuple[Any, ...] | None]"]
 
 
-@final
-class _Connection:
-    """What :func:`connect` was told."""
-
-    launch: Any = None
-    stream: Any = None
-    device: Any = None
-    use: Any = None
-    array: Any = None
-    new: Any = None
-    mark: Any = None
-    several_devices = False
-    several_streams = False
-
-
-_cuda = _Connection()
+_cuda: Any = SimpleNamespace(
+    array=None, several_streams=False
+)  # what connect() adds to
 _streams: set[int] = set()  # known ones
 _readers: Readers = {}
 
@@ -179,13 +155,17 @@ def connect(
     """
     number, word = ctypes.c_uint, ctypes.c_void_p
     kinds = word, *[number] * 7, word, word, word
-    _cuda.launch = start or ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch)
-    _cuda.stream = ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(stream)
-    _cuda.device = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(device)
     two = ctypes.c_int, ctypes.c_int
-    _cuda.use = ctypes.PYFUNCTYPE(ctypes.py_object, *two)(use)
-    _cuda.array, _cuda.new, _cuda.mark = array, new, mark
-    _cuda.several_devices = several
+    vars(_cuda).update(
+        launch=start or ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch),
+        stream=ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(stream),
+        device=ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(device),
+        use=ctypes.PYFUNCTYPE(ctypes.py_object, *two)(use),
+        array=array,
+        new=new,
+        mark=mark,
+        several_devices=several,
+    )
 
 
 def use_several_streams(several: bool = True) -> None:
@@ -237,6 +217,13 @@ def extents(shape: Extents) -> tuple[int, int, int]:
     return (shape, 1, 1) if isinstance(shape, int) else shape
 
 
+def _format(value: Any) -> str:
+    """Return the format of a slot."""
+    letter = FORMATS.get(value.kind) or INTEGERS[value.low]
+    letter = letter.upper() if value.kind == UNSIGNED else letter
+    return f"{letter}{SLOT - struct.calcsize('=' + letter)}x"
+
+
 class Launch:
     """A kernel with one struct as its parameter, and all of a launch but the values.
 
@@ -281,12 +268,8 @@ class Launch:
         self.kernel, self.values, self.lanes = kernel, values, lanes
         if len(parameter) > LIMIT:
             raise ValueError("a kernel's parameter is too large")
-        slots = (
-            FORMATS[x.kind, x.low if x.kind in (SIGNED, UNSIGNED) else 0]
-            for x in values
-        )
         tail = parameter[first + SLOT * len(values) :]
-        form = f"={first}s{''.join(slots)}{len(tail)}s"
+        form = f"={first}s{''.join(map(_format, values))}{len(tail)}s"
         self._pack = struct.Struct(form).pack
         self._head, self._tail = parameter[:first], tail
         self._output = len(values) if output is None else output
@@ -378,7 +361,8 @@ class LaunchPlan:
         encoders: tuple[Any, ...] = (),
         scratch: int = 0,
     ) -> None:
-        self.run, self.dtype, self.shape, self.axes = run, dtype, shape, axes
+        self.run, self.shape, self.axes = run, shape, axes
+        self.dtype = TAKEN.get(dtype, dtype)  # a type, which CuPy takes more quickly
         self.lift, self.encoders, self.scratch = lift, encoders, scratch
 
 
@@ -399,7 +383,7 @@ class Launches:
 
     def __init__(self, nin: int = 0) -> None:
         self.nin = nin
-        self.known: dict[tuple[Any, ...], LaunchPlan] = {}
+        self.known: dict[Any, LaunchPlan] = {}
 
     def learn(self, operands: tuple[Any, ...], plan: LaunchPlan) -> None:
         """Follow a plan for such operands from now on."""
@@ -413,9 +397,7 @@ class Launches:
         """Follow none of them any longer."""
         self.known.clear()
 
-    def _read(
-        self, operands: tuple[Any, ...]
-    ) -> tuple[tuple[Any, ...] | None, list[Any]]:
+    def _read(self, operands: tuple[Any, ...]) -> tuple[Any, list[Any]]:
         """Return what a plan for the operands depends on, and the values.
 
         The first is None where arrays are of two devices, or there is no array.
@@ -447,13 +429,9 @@ class Launches:
 
     def __call__(self, *operands: Any) -> Any:
         """Launch for operands."""
-        return self.call(operands)
-
-    def call(self, operands: tuple[Any, ...]) -> Any:
-        """Launch for operands in a tuple."""
         key, values = self._read(operands)
-        plan = None if key is None else self.known.get(key)
-        if key is None or plan is None:
+        plan = self.known.get(key)
+        if plan is None:
             return NotImplemented
         device = key[-1]
         if device is None or device == (current := _cuda.device(0)):
@@ -517,7 +495,7 @@ class Callable:
         launches = self.launches
         if launches.known and (not keywords or len(args) == launches.nin):
             inputs = args if keywords and operands[-1] is None else operands
-            result = launches.call(inputs)
+            result = launches(*inputs)
             if result is not NotImplemented:
                 return result
         plan, is_small = self.plans.match(operands)

@@ -476,16 +476,13 @@ cdef class Launches:
     cdef object call(self, PyObject** operands, Py_ssize_t count):
         """Launch; return NotImplemented where there is no plan, or it does not fit."""
         cdef Operands found
-        cdef LaunchPlan plan = None
+        cdef LaunchPlan plan
         cdef int current
         if not self._plans or count > OPERANDS:
             return NotImplemented
-        key = self.straight_key(operands, count, &found)
-        if key is not None:
-            plan = self._plans.get(key)
+        plan = self._plans.get(self.straight_key(operands, count, &found))
         if plan is None or not 0 < found.size < plan.run.most:
-            key = self.key_of(operands, count, &found)
-            plan = None if key is None else self._plans.get(key)
+            plan = self._plans.get(self.key_of(operands, count, &found))
             if plan is None:
                 return NotImplemented
         current = -1 if found.device < 0 else get_device(0)
@@ -497,40 +494,26 @@ cdef class Launches:
         finally:
             set_device(current, 0)
 
-    cdef list strangers(
-        self, Launch run, PyObject** operands, Py_ssize_t count, Operands* found
-    ):
-        """Return the arrays that do not lie in blocks of the current stream."""
-        cdef intptr_t stream = current_stream()
-        cdef list arrays = []
-        cdef Py_ssize_t k
-        for k in range(count):
-            x = <object>operands[k]
-            if run.slots[k].kind == ADDRESS and not (
-                is_block(found.addresses[k], stream)
-                or (type(x) is array_type and is_block(x.data.mem.ptr, stream))
-            ):
-                arrays.append(x)
-        return arrays
-
     cdef object follow(
         self, LaunchPlan plan, PyObject** operands, Py_ssize_t count, Operands* found
     ):
         cdef char memory[LIMIT]
         cdef Launch run = plan.run
         cdef Py_ssize_t k
+        cdef intptr_t stream = current_stream()
         cdef bint straight = found.size >= 0
         result = <object>operands[count - 1]
-        if several_streams:
-            strangers = self.strangers(run, operands, count, found)
-            if strangers:
-                mark_uses(strangers)
         memcpy(memory, run.parameter, run.nbytes)
         for k in range(count):
+            value = <object>operands[k]
             if run.slots[k].kind == ADDRESS:
                 run.slot(memory, k)[0] = found.addresses[k]
+                if several_streams and not (
+                    is_block(found.addresses[k], stream)
+                    or are_own((value,), stream)  # a view of one
+                ):
+                    mark_uses((value,))
                 continue
-            value = <object>operands[k]
             if plan.encoders and plan.encoders[k] is not None:
                 try:
                     value = plan.encoders[k](value)
@@ -645,14 +628,13 @@ cdef object enter(Callable self, PyObject** given, size_t places, PyObject* name
     if with_out:
         count += 1
         if count_of(<tuple>names) > 1 or (<tuple>names)[0] != "out":
-            return general(self, given, nin, <tuple>names)
+            return general(self, given, nin, names)
     if array_type is not None and is_cuda(given, count):
-        result = NotImplemented
         if not with_out or nin == self.launches.nin:
             k = nin if with_out and <object>given[nin] is None else count
             result = self.launches.call(given, k)
-        if result is not NotImplemented:
-            return result
+            if result is not NotImplemented:
+                return result
     else:
         plans = self.plans.all()
         for unpickled in range(2):
@@ -662,11 +644,12 @@ cdef object enter(Callable self, PyObject** given, size_t places, PyObject* name
                     if with_out and nin != plan.nin:
                         break
                     return self.follow(plan, given, count)
-    return general(self, given, nin, <tuple>names if with_out else ())
+    return general(self, given, nin, names)
 
 
-cdef object general(Callable self, PyObject** given, Py_ssize_t nin, tuple names):
-    keywords = {name: <object>given[nin + k] for k, name in enumerate(names)}
+cdef object general(Callable self, PyObject** given, Py_ssize_t nin, PyObject* names):
+    cdef Py_ssize_t k, count = 0 if names == NULL else count_of(<tuple>names)
+    keywords = {(<tuple>names)[k]: <object>given[nin + k] for k in range(count)}
     return self._call(tuple_of(given, nin), keywords)
 
 
