@@ -11,35 +11,18 @@ from xdev.facade import elementwise, statistical
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Python's names of operators, without the underscores, and the standard's.
-COMPARISONS = {
-    "eq": "equal",
-    "ge": "greater_equal",
-    "gt": "greater",
-    "le": "less_equal",
-    "lt": "less",
-    "ne": "not_equal",
-}
-BINARY = {  # each reflected and in place, too
-    "add": "add",
-    "and": "bitwise_and",
-    "floordiv": "floor_divide",
-    "lshift": "bitwise_left_shift",
-    "mod": "remainder",
-    "mul": "multiply",
-    "or": "bitwise_or",
-    "pow": "pow",
-    "rshift": "bitwise_right_shift",
-    "sub": "subtract",
-    "truediv": "divide",
-    "xor": "bitwise_xor",
-}
-UNARY = {
-    "abs": "abs",
-    "invert": "bitwise_invert",
-    "neg": "negative",
-    "pos": "positive",
-}
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return the pairs of a text: an operator as Python names it, and the standard."""
+    return dict(pair.split("=") for pair in text.split())
+
+
+COMPARISONS = _pairs("eq=equal ge=greater_equal gt=greater")
+COMPARISONS |= _pairs("le=less_equal lt=less ne=not_equal")
+BINARY = _pairs("add=add floordiv=floor_divide mod=remainder mul=multiply pow=pow")
+BINARY |= _pairs("sub=subtract truediv=divide lshift=bitwise_left_shift or=bitwise_or")
+BINARY |= _pairs("rshift=bitwise_right_shift and=bitwise_and xor=bitwise_xor")
+UNARY = _pairs("abs=abs invert=bitwise_invert neg=negative pos=positive")
 METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")
 NUMBERS = (bool, int, float, complex)
 ERRORS = (TypeError, ValueError, OverflowError)  # CuPy then answers in its words

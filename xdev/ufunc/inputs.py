@@ -179,16 +179,11 @@ or use another dtype (astype, dtype=)')
         try:
             dtype.type(x)
         except OverflowError:
-            way = ""
-            if np.can_cast(np.min_scalar_type(x), np.int64):
-                way = ", or use another dtype (astype, dtype=)"
-            elif abs(x) <= sys.float_info.max:
-                way = ", or a float"
             bits = x.bit_length()
             value = f"an int of {bits:,} bits" if bits > DIGITS else f"{x:,}"
             return OverflowError(
                 f"{name}: {label} is {value}, which {dtype} does not hold: "
-                f"pass a number that fits{way}"
+                "pass a number that fits, or use another dtype (astype, dtype=)"
             )
     return None
 
