@@ -280,17 +280,13 @@ class Launch:
             if k < self._output < len(values) and x.kind == ADDRESS
         ]
 
-    def start(
-        self, values: collections.abc.Sequence[Any], *, fresh: bool = False
-    ) -> int:
+    def start(self, values: collections.abc.Sequence[Any]) -> int:
         """Launch on the current stream, with addresses and numbers.
 
         Parameters
         ----------
         values : sequence
             One for each slot; those that go as bytes are 16 of them.
-        fresh : bool
-            Whether the output is new memory, which no input overlaps.
 
         Returns
         -------
@@ -306,12 +302,10 @@ class Launch:
                 parameter = self._pack(self._head, *self._rounded(values), self._tail)
             except (struct.error, OverflowError, TypeError):
                 return NO_VALUE
-        if not fresh:
-            target = values[self._output] if self._inputs else 0
-            for k, how in self._inputs:
-                distance = values[k] - target
-                if how.low < distance < how.high and (distance or not how.same):
-                    return OVERLAP
+        for k, how in self._inputs:
+            distance = values[k] - values[self._output]
+            if how.low < distance < how.high and (distance or not how.same):
+                return OVERLAP
         stream = _cuda.stream()
         if stream not in _streams:
             return NEW_STREAM
@@ -455,8 +449,7 @@ class Launches:
         except (OverflowError, TypeError, ValueError):
             return NotImplemented
         result = operands[-1]
-        fresh = len(values) < len(run.values)  # a result that is to be made
-        if fresh:
+        if len(values) < len(run.values) - bool(plan.scratch):  # it is to be made
             result = _cuda.new(plan.shape, plan.dtype)
             if plan.axes is not None:
                 result = result.transpose(plan.axes)
@@ -464,7 +457,7 @@ class Launches:
         if plan.scratch:
             held = _cuda.new((plan.scratch,), uint8)
             values.append(held.data.ptr)
-        if run.start(values, fresh=fresh):
+        if run.start(values):
             return NotImplemented
         return result if plan.lift is None else plan.lift(result, operands)
 

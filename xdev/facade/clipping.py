@@ -83,7 +83,7 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
     ``inwards`` is the function, of ``math`` and of ``xp``, that rounds it then.
     """
     kind = type(bound)
-    if dtype.kind != "c" and _is_complex(bound):
+    if dtype.kind != "c" and np.iscomplexobj(bound):
         message = f"xdev.clip: a bound is complex, and x is {dtype}: give real numbers"
         raise TypeError(message)
     if dtype.kind not in "iu":
@@ -110,12 +110,6 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
     first, last = _ends(bound.dtype)
     low, high = max(least, first), min(most, last)
     return xp.clip(bound, low, high).astype(dtype)
-
-
-def _is_complex(bound: Any) -> bool:
-    return isinstance(bound, complex) or (
-        hasattr(bound, "dtype") and bound.dtype.kind == "c"
-    )
 
 
 def _adapting(bound: float) -> float:

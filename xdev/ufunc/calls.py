@@ -203,9 +203,6 @@ def uploaded(
         whole = isinstance(x, np.ndarray) and x.ndim > 0
         return transfer.to_device(x, "cuda") if whole else x
 
-    def there_too(out: Any) -> Any:  # what is not computed stays as it is
-        return None if out is None else transfer.to_device(out, "cuda")
-
     for out in outs or ():
         if out is not None and not (
             isinstance(out, np.ndarray) and out.flags.writeable
@@ -214,8 +211,9 @@ def uploaded(
             raise ValueError(message)
     if "where" in keywords:
         keywords = {**keywords, "where": up(keywords["where"])}
-    there = None if outs is None else tuple(map(there_too, outs))
-    result = loops([up(x) for x in args], there, **keywords)
+    # What is not computed stays as it is.
+    there = outs and [y if y is None else transfer.to_device(y, "cuda") for y in outs]
+    result = loops([up(x) for x in args], there and tuple(there), **keywords)
     results = result if isinstance(result, tuple) else (result,)
     targets = outs or (None,) * len(results)
     back = tuple(

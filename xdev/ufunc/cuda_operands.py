@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -21,7 +22,7 @@ from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xdev.ufunc.inputs import Labels
 
@@ -290,8 +291,8 @@ def _checked(x: Array, name: str) -> Array:
 # Order between CuPy's current stream and the streams that other owners name.
 
 
-@final
-class ordered:  # noqa: N801 - used as a function
+@contextmanager
+def ordered(arrays: list[Array]) -> Iterator[None]:
     """Run a launch after the work of the arrays' streams, and their next work after it.
 
     The order is the device's business, by events: the host waits for nothing, but for
@@ -303,33 +304,23 @@ class ordered:  # noqa: N801 - used as a function
     arrays : list of Array
         All operands.
     """
-
-    __slots__ = ("_arrays", "_current", "_others")
-
-    def __init__(self, arrays: list[Array]) -> None:
-        self._arrays = arrays
-        self._others: set[int] = set()
-        self._current = 0
-
-    def __enter__(self) -> None:
-        self._current = _optional.cupy().cuda.get_current_stream().ptr
-        here = self._current or LEGACY
-        streams = (x.stream for x in self._arrays)
-        self._others = {s for s in streams if s is not None and s != here}
-        if self._current in live_streams.captured:
-            self._others = set()  # the graph's replays are ordered, not its capture
-        for other in self._others:
-            _order(other, self._current)
-        mark_uses([x.held for x in self._arrays])
-
-    def __exit__(self, *_: object) -> None:
-        for other in self._others:
-            _order(self._current, other)
-        if any(x.view is not None and x.stream is None for x in self._arrays):
-            _optional.cupy().cuda.get_current_stream().synchronize()
+    stream = _optional.cupy().cuda.get_current_stream()
+    others = {x.stream for x in arrays} - {None, stream.ptr or LEGACY}
+    if stream.ptr in live_streams.captured:
+        others = set()  # the graph's replays are ordered, not its capture
+    for other in others:
+        _order(other, stream.ptr)
+    mark_uses([x.held for x in arrays])
+    try:
+        yield
+    finally:
+        for other in others:
+            _order(stream.ptr, other)
+        if any(x.view is not None and x.stream is None for x in arrays):
+            stream.synchronize()
 
 
-def _order(first: int, then: int) -> None:
+def _order(first: Any, then: Any) -> None:
     """Let the later work of one stream wait for the work queued on another so far."""
     cuda = _optional.cupy().cuda
     event = cuda.Event(disable_timing=True)

@@ -457,11 +457,14 @@ def is_numbas(kind: type) -> bool:
 
 def _numbas_layout(x: Any) -> tuple[Any, ...] | None:
     """Return all that a launch depends on; None where streams are to be ordered."""
-    if not _is_ordered(x):
-        return None
+    stream, current = numbas_stream(x), LEGACY
+    if stream is not None and live_streams.several:
+        current = _optional.cupy().cuda.get_current_stream().ptr or LEGACY
     place = numbas_address(x)
     device = BACKEND.index_of_pointer(place) if BACKEND.count() > 1 else 0
-    return None if device is None else (place, device, x.dtype, x.shape, x.strides)
+    if stream not in (None, current) or device is None:
+        return None
+    return place, device, x.dtype, x.shape, x.strides
 
 
 def numbas_address(x: Any) -> int:
@@ -473,16 +476,3 @@ def numbas_address(x: Any) -> int:
 def numbas_stream(x: Any) -> int | None:
     """Return the stream that an array is bound to, None without one."""
     return (int(x.stream) or LEGACY) if x.stream else None
-
-
-def _is_ordered(x: Any) -> bool:
-    """Say whether no stream of an array's has to be waited for: it is the current one.
-
-    Arrays without one are nobody's to order.
-    """
-    if not x.stream:
-        return True
-    current = LEGACY
-    if live_streams.several:
-        current = _optional.cupy().cuda.get_current_stream().ptr or LEGACY
-    return numbas_stream(x) == current
