@@ -39,6 +39,11 @@ cdef extern from "numpy/arrayobject.h":
     cnp.npy_intp size_of "PyArray_SIZE"(Array*)
 
 cdef extern from "Python.h":
+    ctypedef struct TypeObject "PyTypeObject":
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+        object (*tp_new)(TypeObject*, tuple, void*)
+    unsigned long HAS_VECTORCALL "Py_TPFLAGS_HAVE_VECTORCALL"
     void* type_of "Py_TYPE"(PyObject*)
     object apply "PyObject_Vectorcall"(object, PyObject**, size_t, PyObject*)
     PyObject** items_of "PySequence_Fast_ITEMS"(tuple)
@@ -169,7 +174,7 @@ cdef object array_type = None, new_array = None, mark_uses = None, readers = {}
 cdef frozenset NUMBERS = frozenset((bool, int, float, complex, str, type(None)))
 cdef tuple SCALARS = (generic, dtype)
 cdef dict TAKEN = {dtype(c): dtype(c).type for c in "?bhilBHILefdFD"}
-cdef object made_type = None, allocate = None, initialize = None  # of `make_array`
+cdef object made_type = None, base_type = None, initialize = None  # of `make_array`
 cdef bint makes = False, several_devices = False, several_streams = False
 cdef set known_streams = set()
 
@@ -190,14 +195,14 @@ def connect(
 
 def make_arrays_of(kind):
     """Do as `xdev._plain_calls.make_arrays_of`."""
-    global made_type, allocate, initialize
-    base = kind.__mro__[1]
-    made_type, allocate, initialize = kind, base.__new__, base._init
+    global made_type, base_type, initialize
+    made_type, base_type = kind, kind.__mro__[1]
+    initialize = base_type._init
     return make_array
 
 
-cpdef make_array(shape, dtype, order="C", memory=None):
-    array = allocate(made_type)
+cpdef make_array(shape, dtype, order=None, memory=None):
+    array = (<TypeObject*>base_type).tp_new(<TypeObject*>made_type, (), NULL)
     initialize(array, shape, dtype, memory, None, order)
     return array
 
@@ -651,13 +656,6 @@ cdef object general(Callable self, PyObject** given, Py_ssize_t nin, PyObject* n
     cdef Py_ssize_t k, count = 0 if names == NULL else count_of(<tuple>names)
     keywords = {(<tuple>names)[k]: <object>given[nin + k] for k in range(count)}
     return self._call(tuple_of(given, nin), keywords)
-
-
-cdef extern from "Python.h":
-    ctypedef struct TypeObject "PyTypeObject":
-        Py_ssize_t tp_vectorcall_offset
-        unsigned long tp_flags
-    unsigned long HAS_VECTORCALL "Py_TPFLAGS_HAVE_VECTORCALL"
 
 
 def direct(kind):
