@@ -406,7 +406,8 @@ class Launches:
                 data = x.data
                 address = data.ptr
                 aligned = address & 15 if k >= nin else None
-                key += x.dtype, x.shape, x.strides, aligned
+                steps = x._c_contiguous or x.strides  # noqa: SLF001
+                key += x.dtype, x.shape, steps, aligned
                 devices[data.device_id if several else None] = None
             elif kind in _readers:
                 read = _readers[kind](x)

@@ -461,7 +461,8 @@ cdef class Launches:
                 if several_devices:
                     device = data.device_id
                 aligned = found.addresses[k] & 15 if k >= self.nin else None
-                key.append((x.dtype, x.shape, x.strides, aligned))
+                steps = x._c_contiguous or x.strides
+                key.append((x.dtype, x.shape, steps, aligned))
             elif kind in readers:
                 read = readers[kind](x)
                 if read is None:
