@@ -278,7 +278,7 @@ def test_what_a_handler_raises_ends_the_call(raised_by_handler, error, n):
 
 @pytest.mark.usefixtures("several_threads")
 @pytest.mark.parametrize("error", [TypeError, OwnError, OverflowError])
-def test_what_a_handler_raises_ends_a_call_in_place_and_in_threads(
+def test_what_a_handler_raises_ends_a_call_in_place_in_threads(
     raised_by_handler, error
 ):
     quotient = xdev.vectorize(lambda x, y: x / y)
@@ -288,12 +288,6 @@ def test_what_a_handler_raises_ends_a_call_in_place_and_in_threads(
     y[7] = 0
     assert raised_by_handler(error("mine"), lambda: quotient(x, y, out=x))
     assert set(np.delete(x, 7).tolist()) == {4.0}
-    for _ in range(3):
-        x, y = np.array([8.0, 1.0]), np.array([2.0, 1.0])
-        divide(x, y, out=x)
-        x, y = np.array([8.0, 1.0]), np.array([2.0, 0.0])
-        assert raised_by_handler(error("mine"), lambda x=x, y=y: divide(x, y, out=x))
-        assert x[0] in {8.0, 4.0}
 
 
 @pytest.mark.parametrize("count", [10, 300_000])
