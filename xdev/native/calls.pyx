@@ -21,7 +21,7 @@ from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from numpy import dtype, generic
+from numpy import dtype, generic, uint8
 
 
 cnp.import_array()
@@ -542,7 +542,7 @@ cdef class Launches:
                 result = result.transpose(plan.axes)
             run.slot(memory, count)[0] = result.data.ptr
         if plan.scratch:
-            held = new_array((plan.scratch,), "u1")
+            held = new_array((plan.scratch,), uint8)
             run.slot(memory, run.count - 1)[0] = held.data.ptr
         if run.launch(memory, found.size if straight else run.size) != STARTED:
             return NotImplemented

@@ -145,7 +145,7 @@ def on_fake(
         "out" if len(outputs_given) == 1 else f"out[{i}]": y
         for i, y in enumerate(outputs_given)
     }
-    inputs: dict[str, Any] = {}
+    inputs = []
     for x, label in zip(args, labels, strict=True):
         if isinstance(x, list | tuple):  # refused on CUDA too
             raise TypeError(
@@ -154,18 +154,14 @@ def on_fake(
             )
         if not (is_fake(x) or isinstance(x, PLAIN)):
             x = _operand(x, name, label, there)  # noqa: PLW2901
-        taken = label in {"on", *outputs, *keywords}
         # As on CUDA, a 0-d array of the host is a number.
-        number = isinstance(x, np.ndarray) and not x.ndim
-        inputs[f"argument {label}" if taken else label] = x[()] if number else x
+        inputs.append(x[()] if isinstance(x, np.ndarray) and not x.ndim else x)
 
-    def apart(**named: Any) -> Any:
-        values = [named.pop(label) for label in inputs]
+    def apart(*values: Any, **named: Any) -> Any:
         results = tuple(named.pop(label) for label in outputs)
         return loops(values, results or None, **named)
 
-    named: dict[str, Any] = {**inputs, **outputs, **keywords}
-    return run(f"{name}()", apart, **named)
+    return run(f"{name}()", apart, *inputs, **outputs, **keywords)
 
 
 def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
