@@ -76,40 +76,35 @@ def _methods(array: type) -> dict[str, Callable[..., Any]]:
     return methods
 
 
+#: What an operator of two computes with, by its form.
+FORMS: dict[str, Callable[[Any, Any], tuple[Any, ...]]] = {
+    "plain": lambda x, y: (x, y),
+    "reflected": lambda x, y: (y, x),
+    "in_place": lambda x, y: (x, y, x),
+}
+
+
 def _binary(
     array: type, operator: str, name: str, form: str = "plain"
 ) -> Callable[..., Any]:
-    """Return an operator: the launch in its own frame, what is no launch in another."""
     own, function = getattr(array, operator), getattr(elementwise, name)
-    launch, kinds = function.launches, {array, *NUMBERS}
+    launch, kinds, operands_of = function.launches, {array, *NUMBERS}, FORMS[form]
 
-    def call(x: Any, y: Any, *operands: Any) -> Any:
-        if type(x) is array and type(y) in kinds:
-            try:
-                return function(*operands)
-            except ERRORS:
-                pass
-        return own(x, y)
+    @wraps(own)
+    def operate(x: Any, y: Any, *modulo: Any) -> Any:
+        if not modulo:  # CuPy says what pow makes of one
+            operands = operands_of(x, y)
+            result = launch(*operands)
+            if result is not NotImplemented:
+                return result
+            if type(x) is array and type(y) in kinds:
+                try:
+                    return function(*operands)
+                except ERRORS:
+                    pass
+        return own(x, y, *modulo)
 
-    def plain(x: Any, y: Any) -> Any:
-        result = launch(x, y)
-        return call(x, y, x, y) if result is NotImplemented else result
-
-    def reflected(x: Any, y: Any) -> Any:
-        result = launch(y, x)
-        return call(x, y, y, x) if result is NotImplemented else result
-
-    def in_place(x: Any, y: Any) -> Any:
-        result = launch(x, y, x)
-        return call(x, y, x, y, x) if result is NotImplemented else result
-
-    def power(x: Any, y: Any, *modulo: Any) -> Any:  # CuPy says what modulo is
-        return own(x, y, *modulo) if modulo else plain(x, y)
-
-    if operator == "__pow__":
-        return wraps(own)(power)
-    forms = {"plain": plain, "reflected": reflected, "in_place": in_place}
-    return wraps(own)(forms[form])
+    return operate
 
 
 def _unary(array: type, operator: str, name: str) -> Callable[[Any], Any]:
