@@ -368,6 +368,24 @@ def test_a_call_like_one_before_is_one_launch(gpu, count, streams):
             native.calls.use_several_streams(False)
 
 
+@pytest.mark.usefixtures("cupy_library")
+def test_results_are_on_the_device_of_the_arrays_whichever_is_current(gpu):
+    x, mask = gpu.sample(9, "f"), gpu.sample(9, "?")
+    calls = (
+        lambda x, _: xdev.add(x, 2.0),
+        lambda x, _: xdev.clip(x, 1.0, 5.0),
+        lambda x, m: xdev.where(m, x, x),
+    )
+    with gpu.devices(2) as devices:
+        for call, k, current in itertools.product(calls, (0, 1), (0, 1)):
+            operands = gpu.array(x, k), gpu.array(mask, k)
+            devices.current = k
+            call(*operands)
+            devices.current = current
+            made = call(*operands)
+            assert (made.data.device_id, devices.current) == (k, current)
+
+
 def every_block(gpu, mark):
     """Connect as if each block were of the stream that is asked for."""
     own = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(lambda *_: 1)

@@ -156,7 +156,7 @@ class CuPyLibrary(Library):
 
     def device(self, x: Any) -> int | None:
         """Return the device's number, or None where there is one device."""
-        return int(x.device.id) if self.multi_device else None
+        return int(x.data.device_id) if self.multi_device else None
 
     def write(
         self,
