@@ -335,15 +335,13 @@ class LaunchPlan:
         Of the result to make, in memory's order; with lanes the shape is the arrays'.
     axes : tuple of int, optional
         The axes that put it in the caller's order.
-    lift : callable, optional
-        ``lift(result, operands)`` returns what the caller gets.
     encoders : tuple, optional
         What makes 16 bytes of each operand, None for those that the launch converts.
     scratch : int
         Memory that the launch needs besides; its address is the last value [B].
     """
 
-    __slots__ = ("axes", "dtype", "encoders", "lift", "run", "scratch", "shape")
+    __slots__ = ("axes", "dtype", "encoders", "run", "scratch", "shape")
 
     def __init__(
         self,
@@ -351,13 +349,12 @@ class LaunchPlan:
         dtype: Any = None,
         shape: Any = None,
         axes: tuple[int, ...] | None = None,
-        lift: collections.abc.Callable[..., Any] | None = None,
         encoders: tuple[Any, ...] = (),
         scratch: int = 0,
     ) -> None:
         self.run, self.shape, self.axes = run, shape, axes
         self.dtype = TAKEN.get(dtype, dtype)  # a type, which CuPy takes more quickly
-        self.lift, self.encoders, self.scratch = lift, encoders, scratch
+        self.encoders, self.scratch = encoders, scratch
 
 
 @final
@@ -458,9 +455,7 @@ class Launches:
         if plan.scratch:
             held = _cuda.new((plan.scratch,), uint8)
             values.append(held.data.ptr)
-        if run.start(values):
-            return NotImplemented
-        return result if plan.lift is None else plan.lift(result, operands)
+        return NotImplemented if run.start(values) else result
 
 
 class Callable:

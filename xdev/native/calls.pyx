@@ -354,17 +354,17 @@ cdef class LaunchPlan:
     """As `xdev._plain_calls.LaunchPlan`."""
 
     cdef readonly Launch run
-    cdef readonly object dtype, shape, axes, lift
+    cdef readonly object dtype, shape, axes
     cdef readonly tuple encoders
     cdef readonly Py_ssize_t scratch
 
     def __init__(
-        self, Launch run, dtype=None, shape=None, axes=None, lift=None,
-        tuple encoders=(), Py_ssize_t scratch=0,
+        self, Launch run, dtype=None, shape=None, axes=None, tuple encoders=(),
+        Py_ssize_t scratch=0,
     ):
         self.run, self.shape, self.axes = run, shape, axes
         self.dtype = TAKEN.get(dtype, dtype)  # a type, which CuPy takes more quickly
-        self.lift, self.encoders, self.scratch = lift, encoders, scratch
+        self.encoders, self.scratch = encoders, scratch
 
 
 cdef struct Operands:  # what a call's key does not say
@@ -546,9 +546,7 @@ cdef class Launches:
             run.slot(memory, run.count - 1)[0] = held.data.ptr
         if run.launch(memory, found.size if straight else run.size) != STARTED:
             return NotImplemented
-        if plan.lift is None:
-            return result
-        return plan.lift(result, tuple_of(operands, count))
+        return result
 
 
 cdef tuple tuple_of(PyObject** operands, Py_ssize_t count):

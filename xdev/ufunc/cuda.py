@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -136,24 +135,20 @@ class CudaLoops:
         self, operands: tuple[Any, ...], result_array: Any, plan: cuda_plan.Plan
     ) -> None:
         """Have calls on such operands launch by the plan from now on."""
-        kinds = {_optional.cupy().ndarray, *foreign.NUMBAS}
-        arrays = [x for x in operands if not isinstance(x, NUMBERS)]
-        if plan.run is None or not {type(x) for x in (*arrays, result_array)} <= kinds:
+        native_array, result = _optional.cupy().ndarray, plan.results[0]
+        kinds = {type(x) for x in operands if not isinstance(x, NUMBERS)}
+        lifted = result is not None and type(result_array) is not native_array
+        if plan.run is None or lifted or not kinds <= {native_array, *foreign.NUMBAS}:
             return
         encoders = [
             Number.encoder(dtype) if value.kind == BYTES else None
             for value, dtype in zip(plan.run.values, plan.inputs, strict=False)
         ]
-        result, lift = plan.results[0], None
-        if type(result_array) is not _optional.cupy().ndarray and result is not None:
-            place = next(i for i, x in enumerate(operands) if x is arrays[0])
-            lift = partial(_lift, place)
         launch_plan = native.calls.LaunchPlan(
             plan.run,
             result and result.dtype,
             result and result.shape,
             None if result is None or result.straight else result.axes,
-            lift,
             tuple(encoders) if any(encoders) else (),
         )
         self._launches.learn(operands, launch_plan)
@@ -256,11 +251,6 @@ class CudaLoops:
         if plan.run is not None and mask is not False:
             plan.run(values)
         return results
-
-
-def _lift(place: int, result: Any, operands: tuple[Any, ...]) -> Any:
-    """Return a result as an array of an operand's library."""
-    return foreign.from_native(result, operands[place])
 
 
 def require() -> None:
