@@ -265,7 +265,12 @@ def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | N
         return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
     kinds = {*map(type, arrays)}
     library = libraries.get(kinds.pop()) if len(kinds) == 1 else None
-    return None if library is None or library.multi_device else library.functions[name]
+    if library is None:
+        return None
+    devices = [library.device(x) for x in arrays] if library.multi_device else []
+    if any(device != devices[0] for device in devices):
+        return None
+    return library.bound(name, next(iter(arrays)))
 
 
 def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
