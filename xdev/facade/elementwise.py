@@ -271,8 +271,8 @@ def clip(
     if unknown:
         raise misplaced(clip, (), unknown)
     if out is None and type(min) in _BOUNDS and type(max) in _BOUNDS:
-        if (launch := launches.get(type(x))) is not None:
-            result = launch["clip"](x, min, max)
+        if type(x) in launches:
+            result = launches[type(x)]["clip"](x, min, max)
             if result is not NotImplemented:
                 return result
         try:

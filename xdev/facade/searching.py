@@ -320,8 +320,8 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     >>> xdev.where(xdev.asarray([True, False]), xdev.asarray([1, 2]), 0)
     array([1, 0])
     """
-    if (launch := launches.get(type(condition))) is not None:
-        result = launch["where"](condition, x1, x2)
+    if type(condition) in launches:
+        result = launches[type(condition)]["where"](condition, x1, x2)
         if result is not NotImplemented:
             return result
     if type(condition) is type(x1) is type(x2):
