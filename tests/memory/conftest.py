@@ -70,7 +70,7 @@ def pinned_bridge(pool):
     from xdev.memory.bridges.cupy import CupyBridge, pinned_allocator
 
     bridge = CupyBridge()
-    bridge._pinned = lambda: pool
+    bridge._pinned = True
     cupy.cuda.set_pinned_memory_allocator(pinned_allocator(lambda: pool))
     yield bridge
     default = cupy.get_default_pinned_memory_pool().malloc

@@ -274,16 +274,6 @@ class TestPinnedUninstall:
         assert restored == []
         assert pool.stats().acquired == before
 
-    def test_so_it_is_where_the_pool_has_nothing_left(
-        self, pinned_bridge, pool, restored
-    ):
-        pool.budget.set(0)
-        pinned_bridge.uninstall()
-        assert len(restored) == 1
-
-
-pytest.importorskip("numba_cuda")
-
 
 class Context(SimpleNamespace):
     """Numba's, which is referred to weakly."""

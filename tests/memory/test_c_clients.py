@@ -18,8 +18,7 @@ import pytest
 from xdev import memory, native
 from xdev.errors import OutOfMemoryError
 from xdev.memory import Pool, tracking
-from xdev.memory.bridges import serve
-from xdev.memory.bridges.torch import mark
+from xdev.memory.bridges.opt_in import mark, serve
 from xdev.memory.state import PoolState
 from xdev.testing import FakeSource
 

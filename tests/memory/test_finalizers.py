@@ -23,7 +23,7 @@ from xdev.testing import FakeSource
 ROOM = Path(memory.__file__).parent
 #: The modules whose locks a pool's life passes, and those of what is about it.
 MODULES = "hooks", "registry", "state", "tracking", "sources/fake"
-ABOUT = "bridges/__init__", "bridges/numpy", "history"
+ABOUT = "bridges/__init__", "bridges/opt_in", "history"
 POLICIES = ("split", "binned", "simple", "none")
 KIB, MIB = 1 << 10, 1 << 20
 ROOMY = 256 * MIB  # for all that the threads want at a time [B]
@@ -358,30 +358,6 @@ def test_a_finalizer_that_looks_during_a_decision_loses_no_marked_block():
     pool.state.decide(lambda _: pool.stats())
     pool.reclaim()
     assert source.lent == {}
-
-
-def test_what_a_finalizer_grew_and_used_is_not_fresh():
-    """Memory that is said to be fresh is not filled with zeros."""
-    pool = Pool(FakeSource(1 << 30), "binned", limit=4 << 20)
-    used = []
-
-    class Holder:
-        def __init__(self):
-            self.me, self.block = self, pool.acquire(4 << 20)
-
-        def __del__(self):
-            self.block = None
-            used.append(pool.acquire(3 << 20).address)
-
-    gc.disable()
-    try:
-        Holder()
-        chunk, _, fresh = pool.take_for_c(3 << 20, 0)
-    finally:
-        gc.enable()
-    assert used == [chunk.address]
-    assert not fresh
-    chunk.release(chunk)
 
 
 def test_a_block_served_during_a_decision_is_found_like_others():

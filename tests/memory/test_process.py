@@ -17,7 +17,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     import os, threading, xdev
     from xdev import memory, native
     from xdev.memory import bridges, history, hooks, registry, tracking
-    from xdev.memory.bridges import numpy
+    from xdev.memory.bridges import opt_in
     from xdev.memory import Pool
     from xdev.testing import FakeSource
 
@@ -31,7 +31,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     before, lent = memory.allocated("cpu"), dict(source.lent)
     inside, leave = threading.Event(), threading.Event()
     locks = [registry._lock, hooks._lock, tracking._lock, history._lock]
-    locks += [bridges._lock, numpy._lock, pool.budget._lock]
+    locks += [bridges._lock, opt_in._lock, pool.budget._lock]
     def hold(heap):
         for lock in locks:
             lock.acquire()

@@ -60,13 +60,8 @@ class Served:
 
         tier = native.module("pool")
         self.is_native = tier is not None
-        if tier is None:
-            self.allocator = bridge.lease_allocator(leases, lambda: current.device)
-        else:
-            served = tier.CupyAllocator(len(pools), current.stream_at)
-            self.allocator = bridge.native_allocator(
-                served, leases, current, by_c_functions
-            )
+        served = tier and tier.CupyAllocator(len(pools), current.stream_at)
+        self.allocator = bridge.allocator(leases, current, served, by_c_functions)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import _freed, _optional, native
-from xdev._tracking import TRACKING
+from xdev._config import TRACKING
 from xdev.device import Device, device_of, fake
 from xdev.device.choice import cuda_interface
 from xdev.errors import InUseError, not_array

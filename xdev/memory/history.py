@@ -24,7 +24,7 @@ from xdev._forks import module_lock
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.registry import text_of
-from xdev.memory.tracking import TRACKER, Places, maker
+from xdev.memory.tracking import TRACKER, maker, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -192,16 +192,16 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
     pools = list(pools)
     for pool in pools:
         pool.state.process_pending()  # what was dropped is an event of its own
-    happenings, places = recorded(), Places()
+    happenings = recorded()
     segments, traces = [], []
     for number, pool in enumerate(pools):
         state = pool.state
         mine = [happening for happening in happenings if happening.state is state]
         makers = TRACKER.frames_of(state)
         makers |= {h.address: h.frames for h in mine if h.action == "alloc"}
-        described = {at: _frames(places, frames) for at, frames in makers.items()}
+        described = {at: _frames(frames) for at, frames in makers.items()}
         segments += _segments(pool, number, described)
-        traces.append([event for h in mine for event in _events(places, h)])
+        traces.append([event for h in mine for event in _events(h)])
     return {
         "segments": segments,
         "device_traces": traces,
@@ -251,14 +251,14 @@ def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str
     }
 
 
-def _events(places: Places, happening: Happening) -> Iterator[dict[str, Any]]:
+def _events(happening: Happening) -> Iterator[dict[str, Any]]:
     event = {
         "action": happening.action,
         "addr": happening.address,
         "size": happening.nbytes,
         "stream": happening.stream,
         "time_us": happening.nanoseconds // 1000,
-        "frames": _frames(places, happening.frames),
+        "frames": _frames(happening.frames),
         "thread": happening.thread,
     }
     if happening.action == "oom":
@@ -268,10 +268,10 @@ def _events(places: Places, happening: Happening) -> Iterator[dict[str, Any]]:
     yield event
 
 
-def _frames(places: Places, frames: Frames) -> list[dict[str, Any]]:
+def _frames(frames: Frames) -> list[dict[str, Any]]:
     return [
         {"filename": file, "line": line, "name": name}
-        for file, line, name in places.of(frames)
+        for file, line, name in places_of(frames)
     ]
 
 

@@ -181,28 +181,19 @@ class Pool:
             recent.append(chunk)
         return self._serve(nbytes, stream)
 
-    def take_for_c(self, nbytes: int, stream: int) -> tuple[Chunk, int, bool]:
-        """Take a chunk for the native free lists, as a miss of C clients is served.
-
-        Returns
-        -------
-        (chunk, size, fresh)
-            ``size`` is its class, 0 for none [B]; ``fresh`` says whether nobody had its
-            memory since the source lent it.
+    def take_for_c(self, nbytes: int, stream: int) -> tuple[Chunk, int]:
+        """Take a chunk for the native free lists, and its class; 0 for none [B].
 
         Raises
         ------
         OutOfMemoryError
             No step of the ladder could serve it.
         """
-        state = self.state
-        state.newest.address = 0
         chunk = self.take(nbytes, stream)
         request = chunk.request
-        size = 0 if request is None else state.heap.granted(request)
+        size = 0 if request is None else self.state.heap.granted(request)
         chunk.request = None  # it may serve any of its class
-        fresh = state.newest.address == chunk.address and not state.listeners
-        return chunk, size, fresh
+        return chunk, size
 
     def refill(self, nbytes: int, stream: int) -> bool:
         """Put a free block of the very class into the native free lists.
@@ -217,7 +208,7 @@ class Pool:
         state = self.state
         if state.free_lists is None or state.listeners or state.over_limit:
             return False
-        chunk, size, _ = self.take_for_c(nbytes, stream)
+        chunk, size = self.take_for_c(nbytes, stream)
         if state.free_lists.adopt(chunk, size, free=True):
             return True
         chunk.release(chunk)
