@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 
@@ -242,14 +243,16 @@ def report_of(blocks: Iterable[Outstanding]) -> str:
 
 
 OWN = "NumPy's own"  # in place of a pool's name
+#: The file through which NumPy's bridge asks; to load it here would be a cycle.
+BRIDGE = str(Path(bridges.__file__).with_name("opt_in.py"))
 
 
 def asked_by_numpy(places: list[Place], nbytes: int | None) -> Asked | None:
     """Return what identifies a pool's block that NumPy's bridge asked for, or None."""
     files = [file for file, _, _ in places]
-    if bridges.__file__ not in files[:-1]:
+    if BRIDGE not in files[:-1]:
         return None
-    file, line, _ = places[files.index(bridges.__file__) + 1]
+    file, line, _ = places[files.index(BRIDGE) + 1]
     return file, line, nbytes
 
 
