@@ -106,25 +106,18 @@ class TestInstallation:
         assert "cupy" not in bridges.left_alone()
 
     def test_one_that_the_user_set_later_stays_too(self):
-        def mine(nbytes):  # noqa: ARG001
-            raise MemoryError
-
         bridges.install("cupy")
-        cupy.cuda.set_allocator(mine)
+        cupy.cuda.set_allocator(len)
         bridges.uninstall("cupy")
-        assert cupy.cuda.get_allocator() is mine
+        assert cupy.cuda.get_allocator() is len
 
     def test_all_that_are_present_go_in_without_names(self):
         bridges.install()
         assert bridges.installed() == {"cupy", "numba"}
         bridges.uninstall()
-        assert bridges.installed() == frozenset()
-
-    @pytest.mark.parametrize("name", ["jax", "torch ", "cuda", "", None])
-    def test_a_bridge_that_does_not_exist_is_refused_with_those_that_do(self, name):
         for call in (bridges.install, bridges.uninstall):
             with pytest.raises(ConfigurationError, match="'cupy', 'numba'"):
-                call("cupy", name)
+                call("cupy", "jax")
         assert bridges.installed() == frozenset()
 
     def test_numbas_manager_is_set_and_restored(self, numba_cuda):
@@ -223,11 +216,6 @@ class TestOnADevice:
         assert not memory.pool(self.cuda).find(y.data.ptr)
         assert int(x.sum()) == int(y.sum())
 
-    def test_pinned_copies_of_cupy_come_from_the_pool(self):
-        before = memory.pool("cpu", "pinned").stats().acquired
-        assert float(cupy.asarray(np.ones(1000)).sum()) == 1000
-        assert memory.pool("cpu", "pinned").stats().acquired >= before
-
 
 def test_pinned_memory_of_cupy_is_a_block(pool, pinned_bridge):  # noqa: ARG001
     pointer = cupy.cuda.alloc_pinned_memory(1000)
@@ -237,42 +225,28 @@ def test_pinned_memory_of_cupy_is_a_block(pool, pinned_bridge):  # noqa: ARG001
     assert pool.stats().allocated == 0
 
 
-class TestPinnedUninstall:
+@pytest.mark.parametrize("theirs", ["ours", "theirs", RuntimeError])
+def test_pinned_memory_is_given_back_unless_somebody_else_serves_it(
+    pinned_bridge, monkeypatch, theirs
+):
     """CuPy does not tell which pinned allocator is set: an allocation has to."""
 
-    @pytest.fixture
-    def restored(self, monkeypatch):
-        """What the bridge sets."""
-        found = []
-        monkeypatch.setattr(cupy.cuda, "set_pinned_memory_allocator", found.append)
-        return found
+    class Memory:
+        ptr = size = 512
 
-    def test_its_own_allocator_is_taken_out(self, pinned_bridge, pool, restored):
-        pinned_bridge.uninstall()
-        assert restored == [cupy.get_default_pinned_memory_pool().malloc]
-        assert pool.stats().live == 0
-        pinned_bridge.uninstall()
-        assert len(restored) == 1
+    def mine(_):
+        if theirs is RuntimeError:
+            raise theirs
+        return cupy.cuda.PinnedMemoryPointer(Memory(), 0)
 
-    @pytest.mark.parametrize("error", [None, RuntimeError, MemoryError])
-    def test_one_that_the_user_set_since_stays(
-        self, pinned_bridge, pool, error, restored
-    ):
-        theirs = Pool(FakeSource(1 << 20), name="theirs")
-
-        class Memory:
-            ptr, size = theirs.acquire(512).address, 512
-
-        def mine(nbytes):  # noqa: ARG001
-            if error is not None:
-                raise error
-            return cupy.cuda.PinnedMemoryPointer(Memory(), 0)
-
-        before = pool.stats().acquired
+    if theirs != "ours":
         cupy.cuda.pinned_memory.set_pinned_memory_allocator(mine)
-        pinned_bridge.uninstall()
-        assert restored == []
-        assert pool.stats().acquired == before
+    restored = []
+    monkeypatch.setattr(cupy.cuda, "set_pinned_memory_allocator", restored.append)
+    pinned_bridge.uninstall()
+    pinned_bridge.uninstall()
+    default = cupy.get_default_pinned_memory_pool().malloc
+    assert restored == [default] * (theirs == "ours")
 
 
 class Context(SimpleNamespace):
@@ -307,13 +281,6 @@ class TestNumbaManager:
         assert pool.stats().allocated == 0
         assert manager.memalloc(1000).device_pointer_value == address
 
-    def test_free_by_hand_is_once(self, manager, pool):
-        pointer = manager.memalloc(1000)
-        pointer.free()
-        assert pool.stats().allocated == 0
-        with pytest.raises(RuntimeError, match="dead"):
-            pointer.free()
-
     def test_pinned_memory_is_a_buffer_on_the_pinned_pool(self, manager):
         pointer = manager.memhostalloc(1000, portable=True)
         assert manager.pinned.stats().allocated == 1024
@@ -332,13 +299,6 @@ class TestNumbaManager:
         assert pool.stats().live == 0
         assert pool.stats().released == 3
 
-    def test_cleanup_may_be_deferred(self, manager, pool):
-        with manager.defer_cleanup():
-            pointer = manager.memalloc(10)
-            del pointer
-            gc.collect()
-        assert pool.stats().allocated == 0
-
     def test_memory_info_counts_the_cache_as_free(self, manager, pool):
         pointer = manager.memalloc(1000)
         info = manager.get_memory_info()
@@ -346,14 +306,6 @@ class TestNumbaManager:
         assert info.free == (1 << 30) - pool.stats().allocated
         assert pool.stats().cached > 0
         del pointer
-
-    def test_the_interface_is_whole(self, manager, numba_cuda):
-        base = numba_cuda.BaseCUDAMemoryManager
-        assert isinstance(manager, base)
-        assert manager.interface_version == 1
-        for name in ("mempin", "memallocmanaged", "get_ipc_handle", "initialize"):
-            assert callable(getattr(manager, name))
-        assert type(manager)(context=None).interface_version == 1
 
     def test_host_arguments_come_from_the_pool_too(
         self, manager, context, core_resource
@@ -364,13 +316,6 @@ class TestNumbaManager:
         assert isinstance(context.device._dev.memory_resource, core_resource)
         manager.retire()
         assert context.device._dev.memory_resource is before
-
-    def test_a_context_without_cuda_core_is_left_as_it_is(self, pool, manager_on):
-        bare = SimpleNamespace(device=SimpleNamespace(id=0))
-        manager = manager_on(bare, device=pool)
-        manager.initialize()
-        manager.retire()
-        assert manager.context is bare
 
 
 def test_a_buffer_of_cuda_core_waits_for_the_stream_that_dropped_it(

@@ -288,29 +288,6 @@ def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one(monkeypatch):
         assert pool.budget.reserved == pool.reserved > 0
 
 
-def test_a_call_inside_a_decision_is_served_past_the_heap():
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    outer = pool.acquire(100)
-    seen = []
-
-    def inside(heap):  # noqa: ARG001
-        seen.append(pool.acquire(3000))
-        seen.append(pool.acquire(100))
-        assert pool.reclaim() == 0
-
-    pool.state.decide(inside)
-    assert len({outer.address, *(block.address for block in seen)}) == 3
-    stats = pool.stats()
-    assert stats.live == 3
-    assert stats.reserved == sum(source.lent.values())
-    del seen[:]
-    del outer
-    assert pool.stats().allocated == 0
-    pool.reclaim()
-    assert source.lent == {}
-
-
 def test_dropping_a_block_waits_for_no_lock():
     """Another thread holds the lock; a drop returns all the same."""
     pool = Pool(FakeSource(1 << 30))
@@ -347,17 +324,6 @@ def test_a_finalizer_that_looks_during_a_decision_waits_for_no_other_thread():
 
     within(10, [lambda: pool.state.decide(finalizer), mover])
     assert seen == [0]
-
-
-def test_a_finalizer_that_looks_during_a_decision_loses_no_marked_block():
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    block = pool.acquire(4096)
-    pool.state.mark(block.chunk, (5,))
-    del block
-    pool.state.decide(lambda _: pool.stats())
-    pool.reclaim()
-    assert source.lent == {}
 
 
 def test_a_block_served_during_a_decision_is_found_like_others():
