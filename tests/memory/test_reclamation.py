@@ -187,18 +187,3 @@ def test_what_went_back_is_what_was_said(
         stats = pools[number].stats()
         assert reserved[number] - stats.reserved == lent[number] - left[number]
         assert stats.cached == sum(each.split_bytes for each in stats.classes)
-
-
-def test_garbage_is_nobodys_to_reclaim():
-    """A block in a reference cycle is in use until the collector runs."""
-    pool = Pool(FakeSource(1 << 30))
-    gc.disable()
-    try:
-        cycle = [pool.acquire(2 * MIB)]
-        cycle.append(cycle)
-        del cycle
-        assert pool.reclaim() == 0
-    finally:
-        gc.enable()
-    gc.collect()
-    assert pool.reclaim() == 20 * MIB
