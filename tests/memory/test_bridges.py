@@ -120,22 +120,18 @@ class TestInstallation:
                 call("cupy", "jax")
         assert bridges.installed() == frozenset()
 
-    def test_numbas_manager_is_set_and_restored(self, numba_cuda):
+    def test_numbas_manager_is_set_and_restored_unless_the_user_chose_one(
+        self, monkeypatch, numba_cuda
+    ):
         driver = numba_cuda.cudadrv.driver
         bridges.install("numba")
         assert driver._memory_manager.__name__ == "XdevMemoryManager"
         bridges.uninstall("numba")
         assert driver._memory_manager is driver.NumbaCUDAMemoryManager
-
-    def test_a_manager_that_the_user_set_stays_and_is_named(
-        self, monkeypatch, numba_cuda
-    ):
-        driver = numba_cuda.cudadrv.driver
         monkeypatch.setattr(driver, "_memory_manager", FakeSource)
         bridges.install("numba")
         assert driver._memory_manager is FakeSource
         assert "FakeSource" in bridges.left_alone()["numba"]
-        monkeypatch.undo()
         monkeypatch.setattr(driver.config, "CUDA_MEMORY_MANAGER", "rmm.numba")
         monkeypatch.setattr(driver, "_memory_manager", None)
         bridges.install("numba")
@@ -254,77 +250,61 @@ class Context(SimpleNamespace):
 
 
 @pytest.fixture
-def context():
+def manager(pool, manager_on):
     core = SimpleNamespace(memory_resource=None, context=None)  # cuda.core's device
-    return Context(device=SimpleNamespace(id=0, _dev=core))
-
-
-@pytest.fixture
-def manager(context, pool, manager_on):
+    context = Context(device=SimpleNamespace(id=0, _dev=core))
     pinned = Pool(FakeSource(1 << 30))
     manager = manager_on(context, device=pool, pinned=pinned)
-    manager.pinned = pinned
+    manager.kept, manager.pinned = context, pinned
     return manager
 
 
-class TestNumbaManager:
-    def test_device_memory_is_a_block_as_long_as_the_pointer_lives(self, manager, pool):
-        pointer = manager.memalloc(1000)
-        address = pointer.device_pointer_value
-        assert pool.stats().allocated == 1024
-        assert pool.find(address).address == address
-        assert pointer.size == 1000
-        view = pointer.view(100, 200)
-        assert view.device_pointer_value == address + 100
-        del pointer, view
-        gc.collect()
-        assert pool.stats().allocated == 0
-        assert manager.memalloc(1000).device_pointer_value == address
-
-    def test_pinned_memory_is_a_buffer_on_the_pinned_pool(self, manager):
-        pointer = manager.memhostalloc(1000, portable=True)
-        assert manager.pinned.stats().allocated == 1024
-        assert manager.pinned.find(pointer.host_pointer) is not None
-        del pointer
-        gc.collect()
-        assert manager.pinned.stats().allocated == 0
-        assert ("record", 0) in manager.pinned.state.source.log
-
-    def test_reset_gives_everything_back(self, manager, pool):
-        pointers = [manager.memalloc(n) for n in (10, 2000, 3000)]
-        manager.reset()
-        assert pool.stats().allocated == 0
-        del pointers
-        gc.collect()
-        assert pool.stats().live == 0
-        assert pool.stats().released == 3
-
-    def test_memory_info_counts_the_cache_as_free(self, manager, pool):
-        pointer = manager.memalloc(1000)
-        info = manager.get_memory_info()
-        assert info.total == 1 << 30
-        assert info.free == (1 << 30) - pool.stats().allocated
-        assert pool.stats().cached > 0
-        del pointer
-
-    def test_host_arguments_come_from_the_pool_too(
-        self, manager, context, core_resource
-    ):
-        before = context.device._dev.memory_resource = object()
-        manager.initialize()
-        manager.initialize()
-        assert isinstance(context.device._dev.memory_resource, core_resource)
-        manager.retire()
-        assert context.device._dev.memory_resource is before
+def test_numbas_device_memory_is_a_block_as_long_as_its_pointer_lives(manager, pool):
+    pointer = manager.memalloc(1000)
+    address = pointer.device_pointer_value
+    assert pool.stats().allocated == 1024
+    assert pool.find(address).address == address
+    view = pointer.view(100, 200)
+    assert view.device_pointer_value == address + 100
+    info = manager.get_memory_info()  # the cache is free memory
+    assert (info.total, info.free) == (1 << 30, (1 << 30) - 1024)
+    assert pool.stats().cached > 0
+    del pointer, view
+    gc.collect()
+    assert pool.stats().allocated == 0
+    assert manager.memalloc(1000).device_pointer_value == address
 
 
-def test_a_buffer_of_cuda_core_waits_for_the_stream_that_dropped_it(
-    pool, core_resource
+def test_numbas_pinned_memory_waits_for_its_copies(manager):
+    pointer = manager.memhostalloc(1000, portable=True)
+    assert manager.pinned.find(pointer.host_pointer) is not None
+    del pointer
+    gc.collect()
+    assert manager.pinned.stats().allocated == 0
+    assert ("record", 0) in manager.pinned.state.source.log
+
+
+def test_a_reset_of_numbas_context_gives_everything_back(manager, pool):
+    pointers = [manager.memalloc(n) for n in (10, 2000, 3000)]
+    manager.reset()
+    assert pool.stats().allocated == 0
+    del pointers
+    gc.collect()
+    assert pool.stats().released == 3
+
+
+def test_host_arguments_of_numbas_kernels_come_from_the_pool(
+    manager, pool, core_resource
 ):
-    resource = core_resource(pool)
+    device = manager.context.device._dev
+    before = device.memory_resource = object()
+    manager.initialize()
+    resource = device.memory_resource
+    assert isinstance(resource, core_resource)
     assert (resource.is_device_accessible, resource.is_host_accessible) == (True, False)
-    assert resource.device_id == 0
-    for stream in (0, SimpleNamespace(handle=9)):
+    for stream in (0, SimpleNamespace(handle=9)):  # in whose order it is dropped
         resource.deallocate(resource._loans.take(1000, 0), 1000, stream=stream)
         assert pool.stats().allocated == 0
     assert ("record", 9) in pool.state.source.log
+    manager.retire()
+    assert device.memory_resource is before

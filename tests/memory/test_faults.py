@@ -7,6 +7,7 @@ went through.
 """
 
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import hypothesis
@@ -66,23 +67,10 @@ class Counted:
     def segments(self):
         return len(self.plain.lent)
 
-    def allocate(self, nbytes, *order):
-        return self._call("allocate", nbytes, *order)
-
-    def free(self, address, nbytes, *order):
-        self._call("free", address, nbytes, *order)
-
-    def record(self, stream):
-        return self._call("record", stream)
-
-    def wait(self, stream, event):
-        self._call("wait", stream, event)
-
-    def done(self, event):
-        return self._call("done", event)
-
-    def synchronize(self):
-        self._call("synchronize")
+    def __getattr__(self, name):
+        if name not in KINDS | OF_ASYNC:
+            raise AttributeError(name)
+        return partial(self._call, name)
 
 
 class CountedAsync(Counted):
@@ -98,12 +86,6 @@ class CountedAsync(Counted):
 
     def in_stream_order(self):
         return self
-
-    def held(self):
-        return self._call("held")
-
-    def trim(self, keep):
-        self._call("trim", keep)
 
 
 class Calls:

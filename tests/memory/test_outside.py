@@ -9,7 +9,7 @@ import pytest
 
 from xdev.errors import DeviceUnavailableError, OutOfMemoryError
 from xdev.facade import cuda as facade_cuda
-from xdev.memory import Pool, reclamation
+from xdev.memory import Pool
 from xdev.memory.reclamation import CODES, retrying
 from xdev.memory.tracking import track
 from xdev.testing import FakeSource
@@ -112,12 +112,10 @@ def test_a_second_failure_is_the_pools_error_with_the_librarys_words(
 def test_an_error_that_may_be_of_memory_stays_itself_where_there_is_plenty(
     source, pool, name, code
 ):
-    assert source.room()[0] > reclamation.SCANT
-    error = library_error(name, code)
-    library = Library(source, 2 * CARD, error)
+    library = Library(source, 2 * CARD, library_error(name, code))
     with pytest.raises(RuntimeError) as caught:
         retrying(library, lambda: pool)(1)
-    assert caught.value is error
+    assert caught.value is library.error
     assert pool.stats().refusals == 0
 
 
@@ -142,7 +140,7 @@ def test_other_errors_pass_at_once(source, pool, error):
 
 
 @pytest.mark.parametrize(
-    "name", ["fft.fft", "fft.irfftn", "linalg.solve", "linalg.eigvals", "matmul"]
+    "name", ["fft.fft", "linalg.solve", "linalg.eigvals", "matmul"]
 )
 def test_the_facades_transforms_and_linear_algebra_try_again(
     monkeypatch, source, pool, name

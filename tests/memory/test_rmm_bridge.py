@@ -209,51 +209,30 @@ class TestInstallation:
 
 
 @pytest.mark.cuda
-class TestOnADevice:
-    """The same promises where there is a driver."""
-
-    @pytest.fixture(autouse=True)
-    def bridged(self, cuda):
-        bridges.install("rmm")
-        assert "rmm" in bridges.installed()
-        self.cuda = cuda
-
-    def used(self):
-        return memory.allocated(self.cuda)
-
-    def test_buffers_are_blocks_and_keep_their_bytes(self):
-        before, pool = self.used(), memory.pool(self.cuda)
-        data = bytes(range(256)) * 1000
-        buffer = rmm.DeviceBuffer.to_device(data)
+def test_on_a_device_buffers_are_blocks_and_keep_their_bytes(cuda):
+    bridges.install("rmm")
+    before, pool = memory.allocated(cuda), memory.pool(cuda)
+    held, streams = [], [Stream() for _ in range(4)]
+    for turn in range(200):
+        stream, data = streams[turn % 4], bytes([turn % 251]) * 1_000_000
+        buffer = rmm.DeviceBuffer.to_device(data, stream)
         assert pool.find(buffer.ptr).address == buffer.ptr
-        assert self.used() - before >= len(data)
-        copy = buffer.copy()
-        assert copy.ptr != buffer.ptr
-        assert buffer.tobytes() == copy.tobytes() == data
-        del buffer, copy
-        assert self.used() == before
-
-    def test_streams_take_turns_and_no_byte_is_lost(self):
-        before = self.used()
-        held, streams = [], [Stream() for _ in range(4)]
-        for turn in range(200):
-            stream, data = streams[turn % 4], bytes([turn % 251]) * 1_000_000
-            buffer = rmm.DeviceBuffer.to_device(data, stream)
-            copy = rmm.DeviceBuffer(ptr=buffer.ptr, size=buffer.size, stream=stream)
-            held.append((copy, data, stream))
-            del buffer, copy  # the first one's block: perhaps with the copy under way
-            if len(held) > 6:
-                copy, data, stream = held.pop(0)
-                assert copy.tobytes(stream) == data
-                del copy
-        held.clear()
-        assert self.used() == before
-
-    def test_exit_with_live_buffers_is_clean(self):
-        program = (
-            "import rmm; from xdev.memory import bridges; bridges.install('rmm');"
-            "held = [rmm.DeviceBuffer(size=1000 << i) for i in range(12)];"
-            "held.append(held); rmm.kept = rmm.DeviceBuffer(size=5)"
-        )
-        for _ in range(5):
-            assert run(program) == (0, "")
+        copy = rmm.DeviceBuffer(ptr=buffer.ptr, size=buffer.size, stream=stream)
+        held.append((copy, data, stream))
+        del buffer, copy  # the first one's block: perhaps with the copy under way
+        if len(held) > 6:
+            copy, data, stream = held.pop(0)
+            assert copy.tobytes(stream) == data
+            del copy
+    bridges.uninstall("rmm")
+    copy, data, stream = held.pop()
+    assert copy.tobytes(stream) == data
+    del copy
+    held.clear()
+    assert memory.allocated(cuda) == before
+    program = (
+        "import rmm; from xdev.memory import bridges; bridges.install('rmm');"
+        "held = [rmm.DeviceBuffer(size=1000 << i) for i in range(12)];"
+        "held.append(held); rmm.kept = rmm.DeviceBuffer(size=5)"
+    )
+    assert run(program) == (0, "")

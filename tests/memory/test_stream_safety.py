@@ -8,7 +8,6 @@ see it is tested too: each wait, record and mark is taken away in turn, and foun
 import gc
 import random
 import threading
-import weakref
 from functools import partial
 
 import hypothesis
@@ -252,71 +251,28 @@ def test_what_is_dropped_while_the_host_waits_stays_with_its_stream():
     assert device.hazards == []
 
 
-class Stream:
-    """Stands in for CuPy's: it destroys itself."""
-
-    def __init__(self, ptr, destroyed=None, *, done=True):
-        self.ptr, self.done = ptr, done
-        self.destroyed = [] if destroyed is None else destroyed
-
-    def __del__(self):
-        self.destroyed.append(self.ptr)
-
-
-def test_a_stream_lives_while_its_work_is_under_way():
-    destroyed = []
-    live, stream = LiveStreams(), Stream(77, destroyed, done=False)
-    live.see(stream)
-    kept = weakref.ref(stream)
-    del stream
-
-    assert live.retire() == []
-    assert live.get(77) is kept()
-
-    held = kept()
-    held.done = True
-    assert live.retire() == [], "somebody holds it"
-    del held
-    assert live.retire() == [77]
-    assert (live.get(77), destroyed) == (None, [77])
-    again = Stream(77)  # has the handle
-    live.see(again)
-    assert live.get(77) is again
-
-
-def test_a_stream_that_may_have_joined_a_capture_is_not_asked():
-    live, joined = LiveStreams(), []
-
-    class Joined(Stream):
-        @property
-        def done(self):
-            joined.append(self.ptr)
-            return True
-
-        @done.setter
-        def done(self, _):
-            pass
-
-    live.see(Joined(77))
-    live.captured.add(78)
-    assert (live.retire(), joined) == ([], [])
-    live.captured.clear()
-    assert (live.retire(), joined) == ([77], [77])
-
-
-def test_no_event_is_recorded_while_a_graph_is_captured(capturing):
+def test_a_stream_lives_while_its_work_is_under_way_or_somebody_holds_it():
     device = SimulatedDevice()
-    pool = Pool(SimulatedSource(device, 1 << 30))
-    first, second = device.stream(), device.stream()
-    block = pool.acquire(4096, first.ptr)
-    pool.state.mark(block.chunk, (second.ptr,))
+    source = SimulatedSource(device, 1 << 30)
+    pool, live = Pool(source), source.streams
+    stream = device.stream()
+    with stream:
+        block = pool.acquire(4096, stream.ptr)
+    device.tenant(block.address, block.nbytes).use(stream, seconds=10.0)
+    handle = stream.ptr
     del block
-    capturing(99)
-    pool.acquire(1 << 20, first.ptr)
-    assert pool.stats().events == 0
-    capturing()
-    pool.acquire(1 << 20, first.ptr)
-    assert pool.stats().events == 1
+
+    assert live.retire() == [], "somebody holds it"
+    del stream
+    assert live.retire() == [], "its work is under way"
+    assert live.get(handle) is not None
+    device.now += 100.0
+    live.captured = {99}
+    assert live.retire() == [], "to ask would end the capture of a graph"
+    live.captured = set()
+    assert live.retire() == [handle]
+    assert live.get(handle) is None
+    assert all(live.get(default) is not None for default in (0, 1, 2))
 
 
 def test_free_memory_of_a_stream_that_ended_goes_to_whoever_asks():
