@@ -43,36 +43,6 @@ def as_it_was():
         bridges.install(*before)
 
 
-def test_free_knows_cupys_arrays_from_views(pool, on_fake_memory):
-    with on_fake_memory(pool):
-        x = cupy.ndarray((1000,), "f4")
-        view = x[1:]
-        for array in (x, view):
-            with pytest.raises(xdev.InUseError):
-                memory.free(array)
-        del view, array
-        memory.free(x)
-        assert pool.stats().allocated == 0
-        with pytest.raises(xdev.UseAfterFreeError):
-            memory.free(x)
-        y = cupy.ndarray((1000,), "f4")
-        del x
-        assert pool.stats().live == 1
-        del y
-
-
-def test_of_the_arrays_of_cupys_own_pool_nothing_goes_back():
-    raw = cupy.cuda.UnownedMemory(4096, 400, None, 0)
-    x = cupy.ndarray((100,), "f4", memptr=cupy.cuda.MemoryPointer(raw, 0))
-    view = x[10:]
-    for array in (x, view):
-        assert memory.free(array) == 0
-        with pytest.raises(xdev.UseAfterFreeError):
-            memory.free(array)
-        with pytest.raises(xdev.UseAfterFreeError):
-            xdev.device_of(array)
-
-
 class TestInstallation:
     @pytest.fixture(autouse=True)
     def plain(self):
@@ -191,19 +161,6 @@ class TestOnADevice:
             assert numba_cuda.to_device(host).copy_to_host().sum() == 0
         assert (pinned.sum(), managed.sum()) == (3000, 4000)
 
-    @pytest.mark.filterwarnings("ignore:.*Host array used in CUDA kernel")
-    def test_kernels_with_host_arguments_use_the_pool(self, numba_cuda):
-
-        @numba_cuda.jit
-        def double(x):
-            i = numba_cuda.grid(1)
-            if i < x.size:
-                x[i] *= 2
-
-        host = np.ones(1000, "f4")
-        double[4, 256](host)
-        assert (host == 2).all()
-
     def test_uninstall_gives_cupy_its_own_pool_back(self):
         x = cupy.arange(1000)
         bridges.uninstall()
@@ -211,14 +168,6 @@ class TestOnADevice:
         assert self.used() >= x.nbytes
         assert not memory.pool(self.cuda).find(y.data.ptr)
         assert int(x.sum()) == int(y.sum())
-
-
-def test_pinned_memory_of_cupy_is_a_block(pool, pinned_bridge):  # noqa: ARG001
-    pointer = cupy.cuda.alloc_pinned_memory(1000)
-    assert pool.find(pointer.ptr).address == pointer.ptr
-    assert pointer.size() >= 1000
-    del pointer
-    assert pool.stats().allocated == 0
 
 
 @pytest.mark.parametrize("theirs", ["ours", "theirs", RuntimeError])

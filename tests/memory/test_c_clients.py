@@ -64,18 +64,6 @@ def test_the_ledger_is_a_python_clients(pool, client):
     assert pool.state.source.lent == {}
 
 
-def test_sizes_asked_for_by_turns_do_not_empty_each_others_lists(pool, client):
-    sizes = 600, 40_000, 80_000, 3 * MIB, 5 * MIB
-    for nbytes in sizes * 3:
-        client.free(client.malloc(nbytes))
-    if pool.state.policy.name == "simple":  # cuts nothing: any free block serves
-        sizes = sizes[-1:]
-    for nbytes in sizes:
-        address = client.hit(nbytes)
-        assert address
-        client.free(address)
-
-
 def test_live_blocks_of_both_kinds_of_client_never_overlap(pool, client):
     rng, live = random.Random(5), {}  # noqa: S311
     for _ in range(2000):

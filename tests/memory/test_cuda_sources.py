@@ -24,13 +24,6 @@ def log_of(pool):
     return pool.state.source.log
 
 
-def test_a_block_goes_straight_to_the_source_with_its_stream(pool):
-    block = pool.acquire(MIB, stream=7)
-    address = block.address
-    pool.release(block)
-    assert log_of(pool) == [("allocate", MIB, 7), ("free", address, MIB, 7)]
-
-
 def test_what_the_source_keeps_is_reserved_and_said_to_be_idle(pool):
     kept = pool.acquire(MIB)
     pool.acquire(2 * MIB)

@@ -75,30 +75,6 @@ def test_a_forked_child_has_guards_of_its_own():
     assert run(program) == ("0 True\n", "")
 
 
-def test_threads_share_guarded_pools():
-    program = """
-    import sys, threading, xdev
-    from xdev import memory
-    sys.setswitchinterval(1e-5)
-
-    def work(seed):
-        for k in range(150):
-            x = xdev.ones(100 + 37 * (seed + k) % 1000)
-            x += 1
-            if k % 50 == 0:
-                memory.check()
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    memory.check()
-    print(memory.allocated("cpu"))
-    """
-    assert run(program) == ("0\n", "")
-
-
 LAWS = """
 import ctypes, random
 from itertools import pairwise

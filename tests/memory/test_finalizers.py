@@ -62,8 +62,8 @@ class Garbage:
         DONE.append(size)
 
 
-class Setter(Garbage):
-    """One whose finalizer changes settings too, and makes pools."""
+class Meddler(Garbage):
+    """One whose finalizer also makes pools, changes settings, records and bridges."""
 
     def __del__(self):
         super().__del__()
@@ -72,38 +72,28 @@ class Setter(Garbage):
         memory.set_limit("1 GiB", "fake")
         memory.summary("fake")
         Pool(FakeSource(MIB)).acquire(1)
+        if BRIDGES:
+            memory.record_history(self.size % 1200 == 0)
+            memory.snapshot("fake")
+            bridges.install("numpy")
+            bridges.left_alone()
+            if self.size % 1800 == 0:
+                bridges.uninstall("numpy")
 
 
-class Meddler(Garbage):
-    """One whose finalizer has its own ideas of who records, and of bridges."""
-
-    def __del__(self):
-        super().__del__()
-        memory.record_history(self.size % 1200 == 0)
-        memory.snapshot("fake")
-        bridges.install("numpy")
-        bridges.left_alone()
-        if self.size % 1800 == 0:
-            bridges.uninstall("numpy")
-
-
+BRIDGES = []
 DONE = []
 
 
 class Collector:
-    """A trace function: it collects garbage once at every line of the room.
+    """A trace function: it collects garbage once at every line of the room."""
 
-    Or of some of its files.
-    """
-
-    def __init__(self, pool, garbage, *files):
-        self.pool, self.garbage, self.lines = pool, garbage, set()
-        self.files = files or (str(ROOM),)
+    def __init__(self, pool):
+        self.pool, self.lines = pool, set()
 
     def __call__(self, frame, event, argument):  # noqa: ARG002
-        if frame.f_code.co_filename.startswith(self.files):
-            return self.collect
-        return None
+        inside = frame.f_code.co_filename.startswith(str(ROOM))
+        return self.collect if inside else None
 
     def collect(self, frame, event, argument):  # noqa: ARG002
         where = frame.f_code.co_filename, frame.f_lineno
@@ -116,7 +106,7 @@ class Collector:
             return self.collect
         if event == "line" and where not in self.lines:
             self.lines.add(where)
-            self.garbage(self.pool, 600 * (1 + len(self.lines) % 9))
+            Meddler(self.pool, 600 * (1 + len(self.lines) % 9))
             gc.collect(0)
         return self.collect
 
@@ -127,11 +117,11 @@ def pools_of(policy):
     return list(zip(pools_under(ROOMY, policy, sources), sources, strict=True))
 
 
-def life(pools, garbage):
+def life(pools):
     """Go through the locked regions; return the lines where garbage was collected."""
     (pool, _), (sibling, _) = pools
     sibling.acquire(30 * MIB)
-    collector = Collector(pool, garbage)
+    collector = Collector(pool)
     sys.settrace(collector)
     try:
         with memory.track():
@@ -158,6 +148,14 @@ def life(pools, garbage):
         tracking.begin()
         pool.state.share()
         pool.release(pool.acquire(1))
+        for _ in range(4 * len(BRIDGES)):  # a finalizer may have taken it out before
+            memory.record_history()
+            memory.snapshot("fake")
+            bridges.install("numpy")
+            bridges.installed()
+            bridges.left_alone()
+            bridges.uninstall("numpy")
+            memory.record_history(False)
     finally:
         sys.settrace(None)
     gc.collect()
@@ -192,57 +190,31 @@ def afresh(few_objects, monkeypatch):  # noqa: ARG001
     bridges.install("numpy") if "numpy" in installed else bridges.uninstall("numpy")
 
 
-def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts():
-    seen = set()
-    for policy in POLICIES:
+@pytest.mark.parametrize("bridged", [False, True])
+def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts(
+    bridged, request, monkeypatch
+):
+    if bridged:
+        request.getfixturevalue("tier")
+        monkeypatch.setattr(sys.modules[__name__], "BRIDGES", ["numpy"])
+    seen, listeners = set(), hooks._listeners
+    for policy in POLICIES[: 1 if bridged else None]:
         pools = pools_of(policy)
-        [lines] = within(WAIT, [lambda pools=pools: life(pools, Setter)])
+        [lines] = within(WAIT, [lambda pools=pools: life(pools)])
+        gc.collect()
+        memory.record_history(False)
+        bridges.uninstall("numpy")
         check(pools)
         seen |= lines
     assert len(DONE) >= len(seen)
-    assert missed(MODULES, seen) == [], "no collection was forced there"
-
-
-def missed(modules, seen):
-    """Return the locked regions of which no line was seen."""
-    return [
-        region
-        for region, lines in locked_regions(modules).items()
-        if not any((region[0], line) in seen for line in lines)
-    ]
-
-
-@pytest.mark.usefixtures("tier")
-def test_a_collection_amid_records_and_bridges_neither_hangs_nor_leaves_a_listener():
-    pools = pools_of("split")
-    files = [f"{ROOM / module}.py" for module in ABOUT]
-    collector = Collector(pools[0][0], Meddler, *files)
-
-    def meddle():
-        sys.settrace(collector)
-        try:
-            for _ in range(4):  # a finalizer may have taken the bridge out before
-                memory.record_history()
-                memory.snapshot("fake")
-                bridges.install("numpy")
-                bridges.installed()
-                bridges.left_alone()
-                bridges.uninstall("numpy")
-                memory.record_history(False)
-        finally:
-            sys.settrace(None)
-
-    listeners = hooks._listeners
-    within(WAIT, [meddle])
-    gc.collect()
-    memory.record_history(False)
-    bridges.uninstall("numpy")
     assert hooks._listeners == listeners
     assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is None
-    bridges.install("numpy")
-    assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is not None
-    assert missed(ABOUT, collector.lines) == [], "no collection was forced there"
-    check(pools)
+    missed = [
+        region
+        for region, lines in locked_regions(MODULES + ABOUT * bridged).items()
+        if not any((region[0], line) in seen for line in lines)
+    ]
+    assert missed == [], "no collection was forced there"
 
 
 class Maker:

@@ -128,13 +128,6 @@ def test_without_the_marks_the_checker_finds_it(bench, monkeypatch, owner, remov
     assert bench.device.hazards
 
 
-def test_without_the_facades_marks_the_checker_finds_it(bench, monkeypatch):
-    monkeypatch.setattr(facade, "marking", lambda _, function: function)
-    for _ in range(2):
-        used_and_dropped(bench, bench.add)
-    assert bench.device.hazards
-
-
 @xdev.vectorize
 def plus(a, b):
     return a + b

@@ -1,10 +1,7 @@
 """What a pool tells where a source answers wrongly, or fails."""
 
 import pytest
-from memory_laws import registered
 
-from xdev import memory
-from xdev.device import Device
 from xdev.errors import (
     OutOfMemoryError,
     XdevError,
@@ -140,24 +137,3 @@ def test_what_a_failed_call_held_is_not_in_use_while_its_error_lives(act):
     stats = pool.stats()
     assert (stats.live, stats.allocated) == (2, sum(block.nbytes for block in held))
     assert error.value is not None
-
-
-@pytest.mark.parametrize("policy", ["split", "binned", "simple"])
-def test_a_record_knows_what_went_back_before_a_failure(policy):
-    source = Failing()
-    pool = Pool(source, policy)
-    blocks = [pool.acquire(n * MIB) for n in (30, 12, 2)]
-    with registered({(Device("fake"), "device"): pool}):
-        memory.record_history()
-        try:
-            blocks.clear()
-            source.fail("free", after=1)
-            with pytest.raises(RuntimeError):
-                pool.reclaim()
-            pool.stats()
-            [events] = memory.snapshot("fake")["device_traces"]
-        finally:
-            memory.record_history(False)
-    told = [(event["action"], event["size"]) for event in events]
-    assert [size for action, size in told if action == "segment_free"] == [30 * MIB]
-    assert len([size for action, size in told if action == "free_completed"]) == 3

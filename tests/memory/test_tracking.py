@@ -282,12 +282,3 @@ def test_the_maker_is_the_first_line_outside_the_libraries(levels):
     assert item.where == f"{__file__}:{line}"
     assert sum(frame.startswith(FILE) for frame in item.frames) == levels + 1
     assert kept.size == 10
-
-
-def test_tracking_nests_and_forgets_when_it_ends():
-    with memory.track():
-        with memory.track():
-            x = xdev.empty(10, device="cpu")
-        assert len(memory.outstanding("cpu")) == 1
-    assert memory.outstanding("cpu") == []
-    del x
