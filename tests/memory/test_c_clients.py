@@ -15,7 +15,6 @@ import pytest
 from without_a_driver import Client
 
 from xdev import memory
-from xdev.errors import OutOfMemoryError
 from xdev.memory import Pool
 from xdev.testing import FakeSource
 
@@ -82,19 +81,6 @@ def test_live_blocks_of_both_kinds_of_client_never_overlap(pool, client):
         for (start, size), (after, _) in itertools.pairwise(spans):
             assert start + size <= after
     assert pool.stats().live == len(live)
-
-
-def test_what_c_clients_dropped_serves_others_when_memory_is_short():
-    pool = Pool(FakeSource(4 * MIB), "split")
-    client = Client(pool)
-    for address in [client.malloc(MIB) for _ in range(4)]:
-        client.free(address)
-    block = pool.acquire(4 * MIB)
-    with pytest.raises(OutOfMemoryError):
-        pool.acquire(1)
-    del block
-    assert client.malloc(2 * MIB)
-    assert pool.stats().live == 1
 
 
 def test_a_block_used_on_another_stream_waits_for_it(pool, client):

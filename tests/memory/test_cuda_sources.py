@@ -65,30 +65,6 @@ def test_the_limit_counts_what_the_source_keeps():
     del held
 
 
-def test_a_fault_on_the_way_back_below_the_limit_is_made_good_by_the_next_request():
-    source = FakeSource(64 * MIB)
-    pool = Pool(source, "async", limit=4 * MIB)
-    pool.acquire(3 * MIB, stream=1)  # kept, and of no use to the next
-    kinds = [call[0] for call in source.log]
-    source.faults = {len(kinds) + 1}  # its allocation succeeds, the wait does not
-    with pytest.raises(RuntimeError, match="synchronize"):
-        pool.acquire(2 * MIB, stream=2)
-    assert pool.budget.reserved == sum(source.lent.values()) == 5 * MIB
-    pool.state.source.synchronize()  # the work that used it ends
-    kept = pool.acquire(2 * MIB, stream=2)
-    assert pool.budget.reserved == sum(source.lent.values()) <= 4 * MIB
-    assert pool.stats().allocated == kept.nbytes
-
-
-def test_a_block_used_on_another_stream_is_freed_after_it(pool):
-    block = pool.acquire(MIB, stream=1)
-    pool.state.mark(block.chunk, (2,))
-    del block
-    pool.stats()
-    assert ("record", 2) in pool.state.source._plain.log
-    assert log_of(pool)[-1][0] == "free"
-
-
 def test_host_memory_stays_on_split_when_the_setting_is_async():
     program = """
     from xdev import memory

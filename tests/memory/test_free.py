@@ -46,23 +46,6 @@ def test_exported_memory_is_in_use(export):
     assert names[0] is x
 
 
-def test_a_finalizer_may_free():
-    before = memory.allocated("cpu")
-
-    class Late:
-        def __init__(self):
-            self.array = xdev.ones(SHAPE, device="cpu")
-            self.itself = self
-
-        def __del__(self):
-            memory.free(self.array)
-
-    for _ in range(20):
-        Late()
-    gc.collect()
-    assert memory.allocated("cpu") == before
-
-
 # -- what is not the pool's -----------------------------------------------------------
 
 

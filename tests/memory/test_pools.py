@@ -33,53 +33,43 @@ def make(request):
     return partial(Pool, SOURCES[name](), policy)
 
 
-class TestConformance:
-    """What every source under every policy does."""
+@pytest.mark.parametrize("nbytes", [0, 1, 511, 512, 513, 100_000, 3 * MIB + 1])
+def test_a_block_is_aligned_and_large_enough(make, nbytes):
+    pool = make()
+    blocks = [pool.acquire(nbytes) for _ in range(3)]
+    for block in blocks:
+        assert block.address % pool.state.source.alignment == 0
+        assert block.nbytes >= max(nbytes, 1)
+    del blocks, block
+    assert pool.stats().allocated == 0
+    pool.reclaim()
+    assert pool.stats().reserved == 0
 
-    @pytest.mark.parametrize("nbytes", [0, 1, 511, 512, 513, 100_000, 3 * MIB + 1])
-    def test_a_block_is_aligned_and_large_enough(self, make, nbytes):
-        pool = make()
-        blocks = [pool.acquire(nbytes) for _ in range(3)]
-        for block in blocks:
-            assert block.address % pool.state.source.alignment == 0
-            assert block.nbytes >= max(nbytes, 1)
-        del blocks, block
-        assert pool.stats().allocated == 0
-        pool.reclaim()
-        assert pool.stats().reserved == 0
 
-    def test_counts_balance(self, make):
-        pool = make()
-        for nbytes in (100, 100, 5000, 2 * MIB, 100):
-            pool.acquire(nbytes)
-        kept = pool.acquire(100)
+def test_counts_balance_and_what_is_reclaimed_is_what_reserved_falls_by(make):
+    pool = make()
+    blocks = [pool.acquire(n * MIB) for n in (1, 40, 3, 64, 30)]
+    pool.state.mark(blocks[3].chunk, (0,))
+    for wanted in (0, MIB, 41 * MIB, None):
+        before = pool.stats().reserved
+        del blocks[-1:]
+        freed = pool.reclaim(wanted)
         stats = pool.stats()
-        assert (stats.acquired, stats.released, stats.live) == (6, 5, 1)
-        assert stats.acquired_bytes - stats.released_bytes == kept.nbytes
+        assert freed == before - stats.reserved
+        assert stats.acquired - stats.released == stats.live == len(blocks)
+        used = sum(block.nbytes for block in blocks)
+        assert stats.acquired_bytes - stats.released_bytes == stats.allocated == used
         assert stats.grown - stats.returned == stats.segments
         lent = stats.grown_bytes - stats.returned_bytes
         assert lent + stats.idle == stats.reserved >= stats.allocated
         assert stats.driver_calls >= stats.grown + stats.returned
-        del kept
-        pool.reclaim()
-
-    def test_what_is_reclaimed_is_what_reserved_falls_by(self, make):
-        pool = make()
-        blocks = [pool.acquire(n * MIB) for n in (1, 40, 3, 64, 30)]
-        pool.state.mark(blocks[3].chunk, (0,))
-        for wanted in (0, MIB, 41 * MIB, None):
-            before = pool.stats().reserved
-            del blocks[-1:]
-            freed = pool.reclaim(wanted)
-            assert freed == before - pool.stats().reserved
-            if wanted is None:  # the driver's pool keeps what lies beside live blocks
-                left = pool.stats()
-                split = sum(each.split_bytes for each in left.classes)
-                assert left.cached == split + left.idle
-        del blocks
-        before = pool.stats().reserved
-        assert pool.reclaim() == before - pool.stats().reserved
-        assert pool.stats().reserved == 0
+        if wanted is None:  # the driver's pool keeps what lies beside live blocks
+            split = sum(each.split_bytes for each in stats.classes)
+            assert stats.cached == split + stats.idle
+    del blocks
+    before = pool.stats().reserved
+    assert pool.reclaim() == before
+    assert pool.stats().reserved == 0
 
 
 def test_a_steady_loop_never_asks_the_source_again(policy):
