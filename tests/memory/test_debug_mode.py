@@ -114,7 +114,7 @@ for _ in range(200):
         pool.state.mark(live[address].chunk, (rng.randrange(4),))
     elif address and action == "b":
         write(address - 1 - rng.randrange(64))
-        assert f"{address:#x}" in found()
+        assert "memory was written" in found()
     elif address and action == "p":
         block = live.pop(address)
         at = block.address + rng.randrange(block.nbytes)

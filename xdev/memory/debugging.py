@@ -235,8 +235,7 @@ class GuardedSource:
     ) -> None:
         def text(at: int) -> str:
             whose = "" if holder is None else f", {at} B into {holder}"
-            before = self._before(address + nbytes, nbytes - at)
-            return f"free memory was written at {address + at:#x}{whose}{before}"
+            return f"free memory was written at {address + at:#x}{whose}"
 
         self._look(address, nbytes, FREED, text)
 
@@ -245,11 +244,12 @@ class GuardedSource:
             self._check_free(holder.address, holder.request, holder)
         end, room = holder.address + holder.request, holder.nbytes - holder.request
 
-        def text(at: int) -> str:
-            before = self._before(end + room, room - at)
-            return f"memory was written {at} B past the end of {holder}{before}"
-
-        self._look(end, room, ZONE, text)
+        self._look(
+            end,
+            room,
+            ZONE,
+            lambda at: f"memory was written {at} B past the end of {holder}",
+        )
 
     def _check_lead(self, address: int) -> None:
         def text(at: int) -> str:
@@ -257,11 +257,6 @@ class GuardedSource:
             return f"memory was written {self._lead - at} B before {whose}"
 
         self._look(address - self._lead, self._lead, ZONE, text)
-
-    def _before(self, address: int, nbytes: int) -> str:
-        """Return which live block begins so many bytes later, if any."""
-        behind = self._live.get(address)
-        return "" if behind is None else f"; {nbytes} B before {behind}"
 
     def _look(
         self, address: int, nbytes: int, byte: int, text: Callable[[int], str]

@@ -300,18 +300,14 @@ def snapshot_csv(device: object = None, kind: str | None = None) -> str:
     ...,allocate,0x...,800000,0...
     >>> memory.record_history(False)
     """
-    return csv_of(snapshot(device, kind))
-
-
-def csv_of(snapshot: dict[str, Any]) -> str:
-    """Return :func:`snapshot_csv`'s text of a snapshot."""
-    traces = snapshot["device_traces"]
+    found = snapshot(device, kind)
+    traces = found["device_traces"]
     now = time_ns() // 1000
     begun = min((event["time_us"] for event in chain(*traces)), default=now)
     earlier = [
         {"action": "alloc", "addr": address, "size": size, "time_us": begun}
         for number in range(len(traces))
-        for address, size in state_after(snapshot, number, 0).blocks.items()
+        for address, size in state_after(found, number, 0).blocks.items()
     ]
     events = sorted(chain(earlier, *traces), key=itemgetter("time_us"))
     return "\n".join((RMM_HEADER, *(_row(e) for e in events if e["action"] in RMM)))
@@ -375,23 +371,6 @@ class State:
             self.frames.pop(event["addr"], None)
 
 
-@final
-class Timeline(NamedTuple):
-    """One pool from the first recorded event on.
-
-    Parameters
-    ----------
-    seconds : list of float
-        When each event was, since the first [s].
-    allocated, reserved : list of int
-        Bytes in use and bytes held after each event [B].
-    """
-
-    seconds: list[float]
-    allocated: list[int]
-    reserved: list[int]
-
-
 def state_after(
     snapshot: Mapping[str, Any], number: int, count: int | None = None
 ) -> State:
@@ -417,21 +396,25 @@ def state_after(
     return state
 
 
-def timeline(snapshot: Mapping[str, Any], number: int) -> Timeline:
-    """Return a pool's bytes over time.
+def timeline(
+    snapshot: Mapping[str, Any], number: int
+) -> tuple[list[float], list[int], list[int]]:
+    """Return when each recorded event of a pool was, since the first [s].
+
+    And the bytes in use and the bytes held after it [B].
 
     Examples
     --------
     >>> event = {"action": "alloc", "addr": 64, "size": 512, "time_us": 0, "frames": []}
     >>> late = {"action": "segment_free", "addr": 0, "size": 4096, "time_us": 2_000_000}
     >>> timeline({"segments": [], "device_traces": [[event, late]]}, 0)
-    Timeline(seconds=[0.0, 2.0], allocated=[512, 512], reserved=[4096, 0])
+    ([0.0, 2.0], [512, 512], [4096, 0])
     """
     state = state_after(snapshot, number, 0)
     events = snapshot["device_traces"][number]
     in_use = [IN_USE.get(event["action"], 0) * event["size"] for event in events]
     held = [HELD.get(event["action"], 0) * event["size"] for event in events]
-    return Timeline(
+    return (
         [(event["time_us"] - events[0]["time_us"]) / 1e6 for event in events],
         list(accumulate(in_use, initial=state.allocated))[1:],
         list(accumulate(held, initial=state.reserved))[1:],
@@ -481,34 +464,29 @@ def draw(snapshot: Mapping[str, Any], path: Path) -> None:
 
 
 def _draw_pool(part: Any, snapshot: Mapping[str, Any], number: int) -> None:
-    line = timeline(snapshot, number)
+    seconds, allocated, reserved = timeline(snapshot, number)
     axes = part.subplot_mosaic([["time", "time"], ["peak", "end"]])
     part.suptitle(snapshot["pools"][number])
-    end = state_after(snapshot, number)
-    peak = end
-    if line.allocated:
-        count = 1 + max(range(len(line.allocated)), key=line.allocated.__getitem__)
-        peak = state_after(snapshot, number, count)
-        _draw_timeline(axes["time"], line, line.seconds[count - 1])
+    end = peak = state_after(snapshot, number)
+    time = axes["time"]
+    if allocated:
+        at = max(range(len(allocated)), key=allocated.__getitem__)
+        peak = state_after(snapshot, number, 1 + at)
+        in_use, step = _mib(allocated), {"step": "post", "linewidth": 0}
+        held = {"color": EDGE, "where": "post", "label": "reserved"}
+        time.step(seconds, _mib(reserved), **held)
+        time.fill_between(seconds, in_use, color=USED, label="in use", **step)
+        time.axvline(seconds[at], color=EDGE, linestyle=":", label="most in use")
+        time.set_ylim(bottom=0)
+        time.set(xlabel="time [s]", ylabel="memory [MiB]")
     else:
-        axes["time"].set_title("no events: record_history() was not on")
+        time.set_title("no events: record_history() was not on")
     colours = _colours([peak, end])
     _draw_map(axes["peak"], "most in use", peak, colours)
     _draw_map(axes["end"], "at the end", end, colours)
     for name, colour in (*colours.items(), ("free", UNUSED)):
         axes["end"].fill_between([], [], color=colour, label=name)
     part.legend(loc="outside lower center", ncols=4)
-
-
-def _draw_timeline(axes: Any, line: Timeline, peak: float) -> None:
-    reserved, in_use = _mib(line.reserved), _mib(line.allocated)
-    axes.step(line.seconds, reserved, color=EDGE, where="post", label="reserved")
-    axes.fill_between(
-        line.seconds, in_use, color=USED, step="post", linewidth=0, label="in use"
-    )
-    axes.axvline(peak, color=EDGE, linestyle=":", label="most in use")
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="time [s]", ylabel="memory [MiB]")
 
 
 def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -> None:
