@@ -418,14 +418,14 @@ def free(x: Any) -> int:
         mine = None if theirs else chunk
         if mine is not None and shared:
             _refuse_exports(x)
-        if tracking.active():
-            line = tracking.origin(tracking.stack(2))
-            _freed.remember(x, line)
-            source: Any = getattr(mine and mine.segment.owner, "source", None)
-            if hasattr(source, "poison"):  # a guarded one
-                source.poison(mine, line)
+        line = tracking.origin(tracking.stack(2)) if tracking.active() else ""
+        source: Any = getattr(mine and mine.segment.owner, "source", None)
+        if hasattr(source, "poison"):  # a guarded one
+            source.poison(mine, line)
         nbytes = 0 if mine is None else mine.nbytes
         strip(x, chunk)
+        if line and not isinstance(x, np.generic):
+            _freed.note(x, line)
         return nbytes
 
 
