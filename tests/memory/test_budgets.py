@@ -141,42 +141,24 @@ def test_a_kind_that_the_device_has_not_is_refused():
 
 
 GIB = 1 << 30
-V2, V1 = "memory.max", "memory.limit_in_bytes"
-
-
+V2, V1, NONE = "memory.max", "memory.limit_in_bytes", 9223372036854771712
+NESTED = {f"a/b/c/{V2}": "max", f"a/b/{V2}": 8 * GIB, f"a/{V2}": 2 * GIB}
 SYSTEMS = {
     "v2, in a container: its own cgroup is the top": ("0::/\n", {V2: 4 * GIB}, 4 * GIB),
-    "v2, nested": (
-        "0::/user.slice/job\n",
-        {f"user.slice/job/{V2}": 8 * GIB, f"user.slice/{V2}": 16 * GIB},
-        8 * GIB,
-    ),
-    "v2, nested, the outer one is less": (
-        "0::/a/b/c\n",
-        {f"a/b/c/{V2}": "max", f"a/b/{V2}": 8 * GIB, f"a/{V2}": 2 * GIB},
-        2 * GIB,
-    ),
+    "v2, nested": ("0::/a/b\n", {**NESTED, f"a/{V2}": 16 * GIB}, 8 * GIB),
+    "v2, nested, the outer one is less": ("0::/a/b/c\n", NESTED, 2 * GIB),
     "v2, outside of what is visible": ("0::/../other\n", {V2: 6 * GIB}, 6 * GIB),
-    "v1": (
-        "5:memory:/docker/7\n3:cpu,cpuacct:/docker/7\n",
-        {f"memory/docker/7/{V1}": 4 * GIB, f"memory/{V1}": 9223372036854771712},
-        4 * GIB,
-    ),
     "v1, in a container that sees the host's path": (
-        "5:memory:/docker/7\n",
+        "5:memory:/docker/7\n3:cpu,cpuacct:/docker/7\n",
         {f"memory/{V1}": 5 * GIB},
         5 * GIB,
     ),
     "both, memory under v1": (
         "5:memory:/a\n1:name=systemd:/a\n0::/a\n",
-        {f"memory/a/{V1}": 7 * GIB},
+        {f"memory/a/{V1}": 7 * GIB, f"memory/{V1}": NONE},
         7 * GIB,
     ),
-    "other controllers only": (
-        "3:cpu:/a\n",
-        {f"cpu/a/{V1}": GIB, f"memory/a/{V1}": GIB},
-        MACHINE,
-    ),
+    "other controllers only": ("3:cpu:/a\n", {f"memory/a/{V1}": GIB}, MACHINE),
     "no cgroups": ("", {}, MACHINE),
 }
 
