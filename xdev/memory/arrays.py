@@ -135,9 +135,11 @@ def cleared(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     memory = (array.T if array.flags.fnc else array).reshape(-1).view(np.uint8)
     lease = getattr(array.base, "base", None)
     if array.nbytes >= UNTOUCHED and isinstance(lease, HostLease):
-        state: Any = lease.chunk.segment.owner
-        if isinstance(state.source, HostSource):
-            pages = state.source.clear_pages(lease.chunk.address, array.nbytes)
+        segment = lease.chunk.segment
+        source = segment.owner.source  # type: ignore[attr-defined] # a state
+        if isinstance(source, HostSource):
+            address = lease.chunk.address
+            pages = source.clear_pages(address, array.nbytes, segment.address)
             memory[pages.stop :].fill(0)
             memory = memory[: pages.start]
     memory.fill(0)  # bytes: in half of the time of numbers
