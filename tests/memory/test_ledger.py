@@ -76,21 +76,6 @@ def test_what_waits_for_a_stream_is_neither_in_use_nor_free():
     assert (stats.waiting, stats.syncs, stats.reserved) == (0, 1, 0)
 
 
-def test_calls_of_the_source_are_counted_as_the_source_counts_them():
-    source = FakeSource(4 * MIB)
-    pool = Pool(source, "simple")
-    one = pool.acquire(2 * MIB, stream=1)
-    held = pool.acquire(2 * MIB, stream=2)
-    del one
-    pool.acquire(2 * MIB, stream=3)
-    del held
-    pool.reclaim()
-    stats = pool.stats()
-    called = [call for call in source.log if call[0] != "done"]
-    assert stats.driver_calls == len(called)
-    assert stats.failures > 0
-
-
 @pytest.mark.usefixtures("no_pools")
 def test_a_peak_follows_a_pool_that_is_made_inside_it():
     with memory.peak("fake") as outer:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from xdev.errors import DeviceUnavailableError, OutOfMemoryError
+from xdev.errors import OutOfMemoryError
 from xdev.facade import cuda as facade_cuda
 from xdev.memory import Pool
 from xdev.memory.reclamation import CODES, retrying
@@ -123,10 +123,8 @@ def test_an_error_that_may_be_of_memory_stays_itself_where_there_is_plenty(
     "error",
     [
         library_error("CuFFTError", 8),
-        library_error("CUBLASError", 7),
         RuntimeError("something else"),
         ValueError("a bad argument"),
-        DeviceUnavailableError("no device"),
         OutOfMemoryError("cuda:0", 1, 2, 3, None),
     ],
 )

@@ -102,10 +102,10 @@ def test_after_pytorchs_first_use_it_does_not_go_in(run):
 
 
 def test_a_process_ends_well_with_tensors_alive(run):
+    code = """
+        bridges.install("torch")
+        keep = [torch.ones(1 << n, device="cuda") for n in range(20)]
+        print("end")
+    """
     for _ in range(5):
-        code = """
-            bridges.install("torch")
-            keep = [torch.ones(1 << n, device="cuda") for n in range(20)]
-            print("end")
-        """
         assert run(code) == ["end"]
