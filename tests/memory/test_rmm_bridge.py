@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from xdev import memory
+from xdev.device.streams import LiveStreams
 from xdev.memory import Pool, bridges
 from xdev.memory.bridges import opt_in as bridge
-from xdev.memory.streams import LiveStreams
 from xdev.testing import FakeSource, SimulatedDevice, SimulatedSource
 
 rmm = pytest.importorskip("rmm")

@@ -15,9 +15,9 @@ from memory_laws import within
 
 import xdev
 from xdev import memory
+from xdev.device.streams import LiveStreams, live_streams
 from xdev.errors import OutOfMemoryError
 from xdev.memory import Pool
-from xdev.memory.streams import LiveStreams, live_streams
 from xdev.testing import SimulatedDevice, SimulatedEvent, SimulatedSource
 
 THREADS = STREAMS = 8

@@ -15,9 +15,9 @@ from stand_ins import Exporter
 
 import xdev
 from xdev import _optional, native
+from xdev.device.streams import LiveStreams
 from xdev.memory import arrays as memory_arrays
 from xdev.memory.arrays import array_maker
-from xdev.memory.streams import LiveStreams
 from xdev.ufunc import cuda, foreign
 
 

@@ -29,12 +29,12 @@ from xdev import _freed, _optional, native
 from xdev._config import TRACKING
 from xdev.device import Device, device_of, fake
 from xdev.device.choice import cuda_interface
+from xdev.device.streams import handle_of, live_streams
 from xdev.errors import InUseError, not_array
 from xdev.memory import registry, tracking
 from xdev.memory.blocks import ALONE, references
 from xdev.memory.pools import ADDRESSES
 from xdev.memory.sources.host import HostSource
-from xdev.memory.streams import handle_of, live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

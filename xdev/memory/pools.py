@@ -8,13 +8,13 @@ from operator import index
 from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
 
+from xdev.device.streams import handle_of
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.blocks import Heap
 from xdev.memory.reclamation import allocate_with_retry, enough_bytes
 from xdev.memory.state import LISTENED, OVER_LIMIT, PoolState
-from xdev.memory.streams import handle_of
 from xdev.memory.upstream import Budget, no_total, source_for
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from xdev import _optional
+from xdev.device.streams import live_streams
 from xdev.memory.arrays import mark_uses
-from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from xdev.ufunc.cuda_operands import Array

@@ -25,11 +25,11 @@ import numpy as np
 from xdev import _optional, native
 from xdev._forks import immortal, module_lock
 from xdev.device import Device, devices, registry as backends
+from xdev.device.streams import live_streams
 from xdev.errors import ConfigurationError, OutOfMemoryError
 from xdev.memory import registry
 from xdev.memory.arrays import POOLED
 from xdev.memory.bridges import Loans, device_pool
-from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable

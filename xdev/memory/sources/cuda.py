@@ -7,9 +7,9 @@ from typing import Any, final
 
 from xdev import _optional
 from xdev.device.cuda import BACKEND, FORKED
+from xdev.device.streams import live_streams
 from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory.sources.host import host_total
-from xdev.memory.streams import live_streams
 
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 ALIGNMENT = 512  # what cudaMalloc gives, and CuPy's and PyTorch's unit [B]
