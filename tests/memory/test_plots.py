@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
+from xdev.cli import main
+
 MIB = 1 << 20
 FIRST, OTHERS, FREE, USED = "#0072b2", "#888888", "#e4e4e4", "#b0c4d8"
 
@@ -29,15 +31,14 @@ def snapshot(blocks, events=()):
 
 
 @pytest.fixture
-def drawn(tmp_path, python):
+def drawn(tmp_path):
     """Return what draws a saved snapshot, and returns the picture."""
     image = pytest.importorskip("matplotlib.image")
 
     def draw(found):
         saved, path = tmp_path / "saved.pickle", tmp_path / "out.png"
         saved.write_bytes(pickle.dumps(found))
-        done = python("-m", "xdev", "memory", "--plot", path, saved)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert main(["memory", "--plot", str(path), str(saved)]) == 0
         return image.imread(path)
 
     return draw
