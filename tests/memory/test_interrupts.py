@@ -222,6 +222,7 @@ def recorded():
     memory.record_history(False)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("scenario", [tracked, recorded])
 def test_nobody_listens_after_an_interrupt(scenario, error):

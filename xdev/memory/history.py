@@ -58,8 +58,8 @@ class Happening(NamedTuple):
 class History(hooks.Listener):
     """Keeps the last events of all pools."""
 
-    def __init__(self, entries: int) -> None:
-        self.happenings: deque[Happening] = deque(maxlen=entries)
+    def __init__(self) -> None:
+        self.happenings: deque[Happening] = deque()
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Note a block handed out, and by whom."""
@@ -99,8 +99,8 @@ class History(hooks.Listener):
         )
 
 
-_lock = module_lock()  # guards the one below
-_recording: History | None = None
+HISTORY = History()
+_lock = module_lock()  # guards who listens, and what is kept
 
 
 def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
@@ -132,18 +132,11 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     True
     >>> record_history(False)
     """
-    global _recording  # noqa: PLW0603 - the one that is kept
     if max_entries < 1:
         raise ValueError(f"max_entries={max_entries} keeps nothing: use 1 or more")
     with _lock:
-        _recording = History(max_entries) if enabled else None
-        hooks.replace(History, _recording)
-
-
-def recorded() -> list[Happening]:
-    """Return the events kept, the oldest first."""
-    with _lock:
-        return [] if _recording is None else list(_recording.happenings)
+        (hooks.subscribe if enabled else hooks.unsubscribe)(HISTORY)
+        HISTORY.happenings = deque(maxlen=max_entries)
 
 
 LIVE, PENDING, FREE = "active_allocated", "active_pending_free", "inactive"
@@ -192,7 +185,8 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
     pools = list(pools)
     for pool in pools:
         pool.state.process_pending()  # what was dropped is an event of its own
-    happenings = recorded()
+    with _lock:
+        happenings = list(HISTORY.happenings)
     segments, traces = [], []
     for number, pool in enumerate(pools):
         state = pool.state

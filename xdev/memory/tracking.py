@@ -376,7 +376,7 @@ def want(who: object, *, wanted: bool) -> None:
 
 def _apply() -> None:
     """Do what is wanted, whatever an interrupt left; called with the lock held."""
-    hooks.replace(Tracker, TRACKER if _wanted else None)
+    (hooks.subscribe if _wanted else hooks.unsubscribe)(TRACKER)
     if not _wanted:
         TRACKER.live.clear()
     TRACKING.off = _begun and not _wanted
