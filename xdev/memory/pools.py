@@ -129,7 +129,6 @@ class Pool:
         self.state = PoolState(source_for(source, rules), rules, budget, self.name)
         self._release, self._quiet = self.state.release, rules.keeps
         self._zone = rules.zone
-        self._watched = False  # set by watch
         self._recent: deque[Chunk] | tuple[()] = ()  # set by heed_limit
         budget.join(self)
         self.heed_limit()
@@ -173,7 +172,7 @@ class Pool:
                 return self._serve(nbytes, stream)
             if chunk.request == nbytes and chunk.stream == stream:
                 chunk.reuses += 1
-                if self._watched and not is_finalizing():
+                if self.state.listeners and not is_finalizing():
                     for listener in self.state.listeners:
                         listener.released(self.state, chunk)
                         listener.acquired(self.state, chunk)
@@ -227,7 +226,7 @@ class Pool:
             chunk = state.hit(nbytes, stream)
         if chunk is None:
             chunk = allocate_with_retry(state, max(1, nbytes), stream)
-        if self._watched and not is_finalizing():
+        if state.listeners and not is_finalizing():
             for listener in state.listeners:
                 listener.acquired(state, chunk)
         return chunk
@@ -333,7 +332,6 @@ class Pool:
         state.listeners = listeners
         if state.free_lists is not None:
             state.free_lists.bar(LISTENED, bool(listeners))
-        self._watched = bool(listeners)
 
     def heed_limit(self) -> None:
         """Close the quick ways to free memory while more is held than the limit allows:
