@@ -7,7 +7,7 @@ import re
 import warnings
 from functools import cache
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, final
 
 from xdev.errors import ConfigurationError
 
@@ -87,6 +87,23 @@ memory_pool = _choice(
 #: Whether live blocks remember who made them; "exit": they do, and are reported when
 #: the program ends.
 memory_track = _choice("XDEV_MEMORY_TRACK", {**SWITCHES, AT_EXIT: AT_EXIT}, "off")
+
+
+@final
+class Tracking:
+    """Whether it is known (``off``) that nobody tracks: what every small array asks.
+
+    :mod:`xdev.memory.tracking` sets it, and takes long to load. A slot is read in 2 ns,
+    a module's variable in 20.
+    """
+
+    __slots__ = ("off",)
+
+    def __init__(self) -> None:
+        self.off = False
+
+
+TRACKING = Tracking()
 #: Whether NumPy's buffers come from the host pool.
 numpy_pool = _choice("XDEV_NUMPY_POOL", SWITCHES, "off")
 #: Whether the operators of CuPy's arrays are the engine's.

@@ -31,9 +31,9 @@ def _dtype(itemsize: int) -> np.dtype[Any]:
 EMPTY = _dtype(0)  # of what has no memory any more
 #: The data types of freed NumPy arrays; one for each size that was met.
 FREED = {EMPTY}
-#: By identity: freed arrays that have no mark of their own.
-_noted: dict[int, weakref.ref[Any]] = {}
-_lines: dict[int, tuple[weakref.ref[Any], str]] = {}  # by identity: where it was freed
+#: By identity: freed arrays that have no mark of their own, or whose line is known; and
+#: the lines that freed them.
+_noted: dict[int, tuple[weakref.ref[Any], str]] = {}
 
 
 class Remains:
@@ -47,7 +47,7 @@ def is_freed(x: object) -> bool:
     if isinstance(x, np.ndarray) and x.dtype in FREED:
         return True
     noted = _noted.get(id(x)) if _noted else None
-    return isinstance(x, Remains) or (noted is not None and noted() is x)
+    return isinstance(x, Remains) or (noted is not None and noted[0]() is x)
 
 
 def mark(x: np.ndarray[Any, Any]) -> None:
@@ -60,10 +60,11 @@ def mark(x: np.ndarray[Any, Any]) -> None:
         np.ndarray.dtype.__set__(x, dtype)  # type: ignore[attr-defined]
 
 
-def note(x: Any) -> None:
-    """Remember that an array of another library was freed, as long as it lives."""
+def note(x: Any, line: str = "") -> None:
+    """Remember that an array was freed, and by which line, as long as it lives."""
     key = id(x)
-    _noted[key] = weakref.ref(x, lambda _: _noted.pop(key, None))
+    line = line or _noted.get(key, (None, ""))[1]
+    _noted[key] = weakref.ref(x, lambda _: _noted.pop(key, None)), line
 
 
 def refuse(name: str, *arguments: object) -> None:
@@ -71,12 +72,6 @@ def refuse(name: str, *arguments: object) -> None:
     for number, x in enumerate(arguments):
         if is_freed(x):
             raise use_after_free(x, f"{name}: argument {number}")
-
-
-def remember(x: Any, line: str) -> None:
-    """Keep the line that freed an array, for the error, as long as it lives."""
-    key = id(x)
-    _lines[key] = weakref.ref(x, lambda _: _lines.pop(key, None)), line
 
 
 def use_after_free(x: Any, what: str = "this array") -> UseAfterFreeError:
@@ -89,7 +84,7 @@ def use_after_free(x: Any, what: str = "this array") -> UseAfterFreeError:
     what : str
         The function and argument that it was given as.
     """
-    _, line = _lines.get(id(x), (None, ""))
+    _, line = _noted.get(id(x), (None, ""))
     where = f" at {line}" if line else ""
     shape = getattr(x, "shape", None)  # what only exports memory may have none
     of_shape = "" if shape is None else f" of shape {tuple(shape)}"

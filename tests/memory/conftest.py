@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from xdev import _optional
+from xdev.device.streams import live_streams
 from xdev.memory import hooks
 from xdev.memory.sources import host
-from xdev.memory.streams import live_streams
 
 sys.path.append(str(Path(__file__).parent))  # for the modules that several files use
 from memory_laws import MACHINE, POLICIES, registered
@@ -70,7 +70,7 @@ def pinned_bridge(pool):
     from xdev.memory.bridges.cupy import CupyBridge, pinned_allocator
 
     bridge = CupyBridge()
-    bridge._pinned = lambda: pool
+    bridge._pinned = True
     cupy.cuda.set_pinned_memory_allocator(pinned_allocator(lambda: pool))
     yield bridge
     default = cupy.get_default_pinned_memory_pool().malloc

@@ -18,12 +18,12 @@ import weakref
 import numpy as np
 
 import xdev
-from xdev import memory, native
+from xdev import memory
 from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 LARGE, SMALL = 200_000, 10
-DEVICE = sys.argv[2] if __name__ == "__main__" else "cpu"
+DEVICE = sys.argv[2]
 
 
 def zeros(count=LARGE):
@@ -53,16 +53,9 @@ def freed():
     return array
 
 
-def tracked():
-    tracking = memory.track()
-    tracking.__enter__()
-    return tracking, zeros(), zeros(SMALL)
-
-
-def with_peak():
-    scope = memory.peak()
+def entered(scope):
     scope.__enter__()
-    return scope, zeros()
+    return scope, zeros(), zeros(SMALL)
 
 
 def with_history():
@@ -71,7 +64,7 @@ def with_history():
 
 
 def with_numpy_bridge():
-    if native.module("pool") is not None:
+    with contextlib.suppress(xdev.ConfigurationError):  # without the compiled part
         memory.bridges.install("numpy")
     return np.zeros(LARGE), np.ones(SMALL), np.arange(LARGE)[::2]
 
@@ -129,45 +122,28 @@ def in_a_traceback():
 
 
 CPU = {
-    "pooled": zeros,
     "small": lambda: zeros(SMALL),
     "view": lambda: zeros()[5:-5:3],
     "transposed": lambda: xdev.reshape(zeros(), (100, -1)).T,
     "result": lambda: zeros() + 1,
     "block": lambda: memory.pool(DEVICE).acquire(5000),
     "memoryview": lambda: memoryview(xdev.zeros(LARGE, device="cpu")),
-    "by name": lambda: memory.host_array((LARGE,), np.dtype("f4"), "F"),
-} | {
-    function.__name__: function
-    for function in (
-        Late,
-        cycle,
-        freed,
-        tracked,
-        with_peak,
-        with_history,
-        with_numpy_bridge,
-        own_pool,
-        in_builtins,
-        in_a_thread_that_goes_on,
-        in_a_thread_that_ends_after_main,
-        at_exit,
-        with_finalizer,
-        in_a_traceback,
-    )
+    "tracked": lambda: entered(memory.track()),
+    "with peak": lambda: entered(memory.peak()),
 }
+OTHERS = (
+    *(Late, cycle, freed, with_history, with_numpy_bridge, own_pool, in_builtins),
+    *(in_a_thread_that_goes_on, in_a_thread_that_ends_after_main, at_exit),
+    *(with_finalizer, in_a_traceback),
+)
+CPU |= {function.__name__: function for function in OTHERS}
 
 
 def numba_array():
     from numba import cuda
 
-    return cuda.device_array(LARGE), cuda.to_device(np.zeros(LARGE))
-
-
-def numba_view_of_cupy():
-    from numba import cuda
-
-    return cuda.as_cuda_array(zeros())
+    arrays = cuda.device_array(LARGE), cuda.to_device(np.zeros(LARGE))
+    return *arrays, cuda.as_cuda_array(zeros())
 
 
 def cupy_array():
@@ -186,22 +162,10 @@ def on_a_stream():
 
 def copy_under_way():
     pinned = xdev.empty_pinned((LARGE,), xdev.float32)
-    return pinned, xdev.to_device(pinned, "cuda", non_blocking=True)
+    return pinned[3:], xdev.to_device(pinned, "cuda", non_blocking=True)
 
 
-CUDA = {
-    "pinned": lambda: xdev.empty_pinned((LARGE,), xdev.float32),
-    "pinned view": lambda: xdev.empty_pinned((LARGE,), xdev.float32)[3:7],
-} | {
-    function.__name__: function
-    for function in (
-        numba_array,
-        numba_view_of_cupy,
-        cupy_array,
-        on_a_stream,
-        copy_under_way,
-    )
-}
+CUDA = {f.__name__: f for f in (numba_array, cupy_array, on_a_stream, copy_under_way)}
 
 
 def leave(how):

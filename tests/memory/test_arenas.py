@@ -48,17 +48,6 @@ def span(x):
     return x.address, x.address + x.nbytes
 
 
-def test_a_chain_of_temporaries_takes_what_two_of_them_need():
-    pool, arena = fresh(), Arena()
-    last = arena.take(pool.acquire, 1 << 20)
-    for _ in range(20):
-        made = arena.take(pool.acquire, 1 << 20)
-        last.release(last)
-        last = made
-
-    assert sum(block.nbytes for block in arena.blocks) == 2 << 20
-
-
 def test_blocks_go_at_once_but_those_of_parts_in_use():
     pool, arena = fresh(), Arena()
     kept, other = (arena.take(pool.acquire, 1 << 20) for _ in range(2))

@@ -23,7 +23,7 @@ from xdev.testing import FakeSource
 ROOM = Path(memory.__file__).parent
 #: The modules whose locks a pool's life passes, and those of what is about it.
 MODULES = "hooks", "registry", "state", "tracking", "sources/fake"
-ABOUT = "bridges/__init__", "bridges/numpy", "history"
+ABOUT = "bridges/__init__", "bridges/opt_in", "history"
 POLICIES = ("split", "binned", "simple", "none")
 KIB, MIB = 1 << 10, 1 << 20
 ROOMY = 256 * MIB  # for all that the threads want at a time [B]
@@ -62,8 +62,8 @@ class Garbage:
         DONE.append(size)
 
 
-class Setter(Garbage):
-    """One whose finalizer changes settings too, and makes pools."""
+class Meddler(Garbage):
+    """One whose finalizer also makes pools, changes settings, records and bridges."""
 
     def __del__(self):
         super().__del__()
@@ -72,38 +72,28 @@ class Setter(Garbage):
         memory.set_limit("1 GiB", "fake")
         memory.summary("fake")
         Pool(FakeSource(MIB)).acquire(1)
+        if BRIDGES:
+            memory.record_history(self.size % 1200 == 0)
+            memory.snapshot("fake")
+            bridges.install("numpy")
+            bridges.left_alone()
+            if self.size % 1800 == 0:
+                bridges.uninstall("numpy")
 
 
-class Meddler(Garbage):
-    """One whose finalizer has its own ideas of who records, and of bridges."""
-
-    def __del__(self):
-        super().__del__()
-        memory.record_history(self.size % 1200 == 0)
-        memory.snapshot("fake")
-        bridges.install("numpy")
-        bridges.left_alone()
-        if self.size % 1800 == 0:
-            bridges.uninstall("numpy")
-
-
+BRIDGES = []
 DONE = []
 
 
 class Collector:
-    """A trace function: it collects garbage once at every line of the room.
+    """A trace function: it collects garbage once at every line of the room."""
 
-    Or of some of its files.
-    """
-
-    def __init__(self, pool, garbage, *files):
-        self.pool, self.garbage, self.lines = pool, garbage, set()
-        self.files = files or (str(ROOM),)
+    def __init__(self, pool):
+        self.pool, self.lines = pool, set()
 
     def __call__(self, frame, event, argument):  # noqa: ARG002
-        if frame.f_code.co_filename.startswith(self.files):
-            return self.collect
-        return None
+        inside = frame.f_code.co_filename.startswith(str(ROOM))
+        return self.collect if inside else None
 
     def collect(self, frame, event, argument):  # noqa: ARG002
         where = frame.f_code.co_filename, frame.f_lineno
@@ -116,7 +106,7 @@ class Collector:
             return self.collect
         if event == "line" and where not in self.lines:
             self.lines.add(where)
-            self.garbage(self.pool, 600 * (1 + len(self.lines) % 9))
+            Meddler(self.pool, 600 * (1 + len(self.lines) % 9))
             gc.collect(0)
         return self.collect
 
@@ -127,11 +117,11 @@ def pools_of(policy):
     return list(zip(pools_under(ROOMY, policy, sources), sources, strict=True))
 
 
-def life(pools, garbage):
+def life(pools):
     """Go through the locked regions; return the lines where garbage was collected."""
     (pool, _), (sibling, _) = pools
     sibling.acquire(30 * MIB)
-    collector = Collector(pool, garbage)
+    collector = Collector(pool)
     sys.settrace(collector)
     try:
         with memory.track():
@@ -158,6 +148,14 @@ def life(pools, garbage):
         tracking.begin()
         pool.state.share()
         pool.release(pool.acquire(1))
+        for _ in range(4 * len(BRIDGES)):  # a finalizer may have taken it out before
+            memory.record_history()
+            memory.snapshot("fake")
+            bridges.install("numpy")
+            bridges.installed()
+            bridges.left_alone()
+            bridges.uninstall("numpy")
+            memory.record_history(False)
     finally:
         sys.settrace(None)
     gc.collect()
@@ -192,57 +190,31 @@ def afresh(few_objects, monkeypatch):  # noqa: ARG001
     bridges.install("numpy") if "numpy" in installed else bridges.uninstall("numpy")
 
 
-def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts():
-    seen = set()
-    for policy in POLICIES:
+@pytest.mark.parametrize("bridged", [False, True])
+def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts(
+    bridged, request, monkeypatch
+):
+    if bridged:
+        request.getfixturevalue("tier")
+        monkeypatch.setattr(sys.modules[__name__], "BRIDGES", ["numpy"])
+    seen, listeners = set(), hooks._listeners
+    for policy in POLICIES[: 1 if bridged else None]:
         pools = pools_of(policy)
-        [lines] = within(WAIT, [lambda pools=pools: life(pools, Setter)])
+        [lines] = within(WAIT, [lambda pools=pools: life(pools)])
+        gc.collect()
+        memory.record_history(False)
+        bridges.uninstall("numpy")
         check(pools)
         seen |= lines
     assert len(DONE) >= len(seen)
-    assert missed(MODULES, seen) == [], "no collection was forced there"
-
-
-def missed(modules, seen):
-    """Return the locked regions of which no line was seen."""
-    return [
-        region
-        for region, lines in locked_regions(modules).items()
-        if not any((region[0], line) in seen for line in lines)
-    ]
-
-
-@pytest.mark.usefixtures("tier")
-def test_a_collection_amid_records_and_bridges_neither_hangs_nor_leaves_a_listener():
-    pools = pools_of("split")
-    files = [f"{ROOM / module}.py" for module in ABOUT]
-    collector = Collector(pools[0][0], Meddler, *files)
-
-    def meddle():
-        sys.settrace(collector)
-        try:
-            for _ in range(4):  # a finalizer may have taken the bridge out before
-                memory.record_history()
-                memory.snapshot("fake")
-                bridges.install("numpy")
-                bridges.installed()
-                bridges.left_alone()
-                bridges.uninstall("numpy")
-                memory.record_history(False)
-        finally:
-            sys.settrace(None)
-
-    listeners = hooks._listeners
-    within(WAIT, [meddle])
-    gc.collect()
-    memory.record_history(False)
-    bridges.uninstall("numpy")
     assert hooks._listeners == listeners
     assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is None
-    bridges.install("numpy")
-    assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is not None
-    assert missed(ABOUT, collector.lines) == [], "no collection was forced there"
-    check(pools)
+    missed = [
+        region
+        for region, lines in locked_regions(MODULES + ABOUT * bridged).items()
+        if not any((region[0], line) in seen for line in lines)
+    ]
+    assert missed == [], "no collection was forced there"
 
 
 class Maker:
@@ -288,29 +260,6 @@ def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one(monkeypatch):
         assert pool.budget.reserved == pool.reserved > 0
 
 
-def test_a_call_inside_a_decision_is_served_past_the_heap():
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    outer = pool.acquire(100)
-    seen = []
-
-    def inside(heap):  # noqa: ARG001
-        seen.append(pool.acquire(3000))
-        seen.append(pool.acquire(100))
-        assert pool.reclaim() == 0
-
-    pool.state.decide(inside)
-    assert len({outer.address, *(block.address for block in seen)}) == 3
-    stats = pool.stats()
-    assert stats.live == 3
-    assert stats.reserved == sum(source.lent.values())
-    del seen[:]
-    del outer
-    assert pool.stats().allocated == 0
-    pool.reclaim()
-    assert source.lent == {}
-
-
 def test_dropping_a_block_waits_for_no_lock():
     """Another thread holds the lock; a drop returns all the same."""
     pool = Pool(FakeSource(1 << 30))
@@ -347,41 +296,6 @@ def test_a_finalizer_that_looks_during_a_decision_waits_for_no_other_thread():
 
     within(10, [lambda: pool.state.decide(finalizer), mover])
     assert seen == [0]
-
-
-def test_a_finalizer_that_looks_during_a_decision_loses_no_marked_block():
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    block = pool.acquire(4096)
-    pool.state.mark(block.chunk, (5,))
-    del block
-    pool.state.decide(lambda _: pool.stats())
-    pool.reclaim()
-    assert source.lent == {}
-
-
-def test_what_a_finalizer_grew_and_used_is_not_fresh():
-    """Memory that is said to be fresh is not filled with zeros."""
-    pool = Pool(FakeSource(1 << 30), "binned", limit=4 << 20)
-    used = []
-
-    class Holder:
-        def __init__(self):
-            self.me, self.block = self, pool.acquire(4 << 20)
-
-        def __del__(self):
-            self.block = None
-            used.append(pool.acquire(3 << 20).address)
-
-    gc.disable()
-    try:
-        Holder()
-        chunk, _, fresh = pool.take_for_c(3 << 20, 0)
-    finally:
-        gc.enable()
-    assert used == [chunk.address]
-    assert not fresh
-    chunk.release(chunk)
 
 
 def test_a_block_served_during_a_decision_is_found_like_others():

@@ -25,18 +25,13 @@ class Subclass(np.ndarray):
     "export",
     [
         memoryview,
-        lambda x: memoryview(x)[10:],
         lambda x: as_strided(x, (3,), (8,)),
         lambda x: sliding_window_view(x, 3, axis=0),
-        lambda x: as_strided(x, (3,), (8,))[1:],
         lambda x: x.ctypes,
         pickle.PickleBuffer,
         np.ma.masked_array,
-        lambda x: np.ma.masked_array(x)[3:],
         lambda x: x.view(np.matrix),
-        lambda x: x.view(np.recarray),
         lambda x: [x.view(Subclass)],
-        lambda x: x.view(Subclass)[::2].T,
     ],
 )
 def test_exported_memory_is_in_use(export):
@@ -51,49 +46,12 @@ def test_exported_memory_is_in_use(export):
     assert names[0] is x
 
 
-@pytest.mark.parametrize(
-    "shape", [(100_000,), (0,), (), (2, 3, 4), (100, 1000), (1,) * 32]
-)
-@pytest.mark.parametrize("order", "CF")
-def test_arrays_of_all_shapes_are_freed(shape, order):
-    with memory.track():
-        x = memory.host_array(shape, np.dtype("c16"), order)
-        if x.size:
-            before = memory.allocated("cpu")
-            nbytes = memory.free(x)
-            assert memory.allocated("cpu") == before - nbytes < before
-        else:  # there is no memory in it
-            assert memory.free(x) == 0
-        assert x.shape == shape
-
-
-def test_a_finalizer_may_free():
-    before = memory.allocated("cpu")
-
-    class Late:
-        def __init__(self):
-            self.array = xdev.ones(SHAPE, device="cpu")
-            self.itself = self
-
-        def __del__(self):
-            memory.free(self.array)
-
-    for _ in range(20):
-        Late()
-    gc.collect()
-    assert memory.allocated("cpu") == before
-
-
 # -- what is not the pool's -----------------------------------------------------------
 
 
 OWN = {
     "small": lambda: np.ones(10),
-    "large": lambda: np.ones(100_000),
-    "view": lambda: np.ones(10)[2:],
     "strided view": lambda: np.ones((9, 9))[::2, ::3].T,
-    "reshaped": lambda: np.arange(12).reshape(3, 4),
-    "Fortran": lambda: np.ones((3, 4), order="F"),
     "broadcast": lambda: np.broadcast_to(1.0, (3, 4)),
     "0-d": lambda: np.array(1.0),
     "empty": lambda: np.ones((0, 3)),
@@ -103,7 +61,6 @@ OWN = {
     "text": lambda: np.array(["a", "bcd"]),
     "objects": lambda: np.array([None, "x"], object),
     "masked": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
-    "matrix": lambda: np.ones((2, 3)).view(np.matrix),
     "records": lambda: np.rec.array([(1, 2.0)]),
 }
 
@@ -150,7 +107,7 @@ def test_a_pools_memory_in_a_view_of_numpys_own_is_in_use():
             memory.free(view)
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (200, 200)])
+@pytest.mark.parametrize("shape", [(), (0,), (200, 200)])
 @pytest.mark.parametrize("how", ["made", "computed", "copied", "from the host"])
 def test_a_program_that_frees_runs_and_errs_alike_on_every_device(device, shape, how):
     ones = xdev.ones(shape, dtype=xdev.float32, device=device)
@@ -194,9 +151,8 @@ def test_views_of_a_pools_memory_are_in_use_on_every_device(device):
     assert memory.free(x) > 0
 
 
-@pytest.mark.parametrize("shape", [(3,), (200, 200)])
-def test_a_list_of_freed_arrays_makes_none(shape):
-    x = xdev.ones(shape, device="cpu")
+def test_a_list_of_freed_arrays_makes_none():
+    x = xdev.ones(3, device="cpu")
     memory.free(x)
     with pytest.raises(UseAfterFreeError, match=r"^xdev\.asarray"):
         xdev.asarray([x, x])
@@ -209,18 +165,12 @@ def array():
     return memory.host_array((100_000,), FLOAT)
 
 
-@pytest.mark.parametrize("x", ["text", 4096, None, [], [np.ones(3)]])
-def test_what_is_no_array_cannot_be_freed(x):
-    with pytest.raises(TypeError, match=f"x is not an array but {type(x).__name__}"):
+@pytest.mark.parametrize("x", ["text", None, [np.ones(3)], np.ndarray])
+def test_what_is_no_array_is_neither_freed_nor_marked(x):
+    with pytest.raises(TypeError, match="x is not an array but"):
         memory.free(x)
-
-
-def test_a_class_is_no_array():
-    text = "^x is not an array but the class ndarray: pass an object of it$"
-    with pytest.raises(TypeError, match=text):
-        memory.free(np.ndarray)
-    with pytest.raises(ValueError, match=text):
-        memory.record_stream(np.ndarray, 7)
+    with pytest.raises(ValueError, match="x is not an array but"):
+        memory.record_stream(x, 7)
 
 
 def test_of_several_threads_one_frees():
@@ -244,28 +194,21 @@ def test_of_several_threads_one_frees():
 def test_record_stream_keeps_a_block_until_it_is_polled():
     x = array()
     before = memory.allocated("cpu")
-    memory.record_stream(x[10:], 7)
+    for stream in (7, np.int64(7), xdev.Stream("cpu")):
+        memory.record_stream(x[10:], stream)
     del x
     assert memory.allocated("cpu") < before
+    with pytest.raises(ValueError, match="pools"):
+        memory.record_stream(np.empty(100_000), 7)
 
 
-def test_record_stream_of_foreign_memory_is_refused():
-    for x in (np.empty(100_000), "text"):
-        with pytest.raises(ValueError, match=r"pools|not an array"):
-            memory.record_stream(x, 7)
-
-
-@pytest.mark.parametrize("x", [array, lambda: xdev.ones(100_000, device="fake")])
-@pytest.mark.parametrize(
-    ("stream", "error"),
-    [
-        *[(other, TypeError) for other in ("x", None, 1.5, [], types.SimpleNamespace)],
-        *[(other, ValueError) for other in (-1, 1 << 70)],
-    ],
-)
-def test_record_stream_of_what_is_no_stream_is_refused(x, stream, error):
-    with pytest.raises(error, match=r"stream.*use an int such as stream\.ptr"):
-        memory.record_stream(x(), stream)
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_record_stream_of_what_is_no_stream_is_refused(device):
+    x = xdev.ones(100_000, device=device)
+    for stream in ("x", None, 1.5, types.SimpleNamespace(), -1, 1 << 70):
+        error = ValueError if isinstance(stream, int) else TypeError
+        with pytest.raises(error, match=r"stream.*use an int such as stream\.ptr"):
+            memory.record_stream(x, stream)
 
 
 @pytest.mark.cuda
@@ -287,9 +230,3 @@ def test_cupy_arrays_are_freed_by_the_same_rules(cuda):  # noqa: ARG001
         memory.free(x)
     del x
     assert memory.allocated("cuda") == before
-
-
-def test_record_stream_takes_streams_and_their_handles():
-    x = array()
-    for stream in (0, np.int64(7), xdev.Stream("cpu")):
-        memory.record_stream(x, stream)

@@ -1,7 +1,6 @@
 """NumPy arrays on the pool: lifetimes, shapes, what is not pooled."""
 
 import copy
-import gc
 import pickle
 
 import numpy as np
@@ -68,16 +67,6 @@ def test_views_keep_the_memory_and_share_one_hidden_base():
     assert in_use() == before
 
 
-def test_exports_keep_the_memory():
-    before = in_use()
-    exported = memoryview(memory.host_array((100_000,), FLOAT))
-    wrapped = np.from_dlpack(memory.host_array((100_000,), FLOAT))
-    gc.collect()
-    assert in_use() == before + 2 * 400_000 + 2 * (-400_000 % 64)
-    del exported, wrapped
-    assert in_use() == before
-
-
 def test_copies_and_pickles_are_plain_numpy():
     array = memory.host_array((100_000,), FLOAT)
     array[:] = np.arange(100_000)
@@ -90,16 +79,11 @@ def test_copies_and_pickles_are_plain_numpy():
         assert other.ctypes.data != array.ctypes.data
 
 
-def test_objects_are_never_pooled():
-    array = memory.host_array((100_000,), np.dtype(object))
-    assert array[0] is None
-
-
-@pytest.mark.parametrize("make", [memory.host_array, memory.pinned_array])
-@pytest.mark.parametrize("shape", [(-1,), (3, -2), (1 << 62,), (1 << 40, 1 << 40)])
-def test_shapes_that_cannot_be_are_refused(make, shape):
-    with pytest.raises(ValueError, match=r"shape \("):
-        make(shape, FLOAT)
+def test_shapes_that_cannot_be_are_refused():
+    for shape in ((-1,), (3, -2), (1 << 62,), (1 << 40, 1 << 40)):
+        for make in (memory.host_array, memory.pinned_array):
+            with pytest.raises(ValueError, match=r"shape \("):
+                make(shape, FLOAT)
 
 
 def test_a_block_cannot_be_pickled_or_copied():

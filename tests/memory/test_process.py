@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from memory_laws import output as run, process
+from memory_laws import output as run
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -17,7 +17,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     import os, threading, xdev
     from xdev import memory, native
     from xdev.memory import bridges, history, hooks, registry, tracking
-    from xdev.memory.bridges import numpy
+    from xdev.memory.bridges import opt_in
     from xdev.memory import Pool
     from xdev.testing import FakeSource
 
@@ -31,7 +31,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     before, lent = memory.allocated("cpu"), dict(source.lent)
     inside, leave = threading.Event(), threading.Event()
     locks = [registry._lock, hooks._lock, tracking._lock, history._lock]
-    locks += [bridges._lock, numpy._lock, pool.budget._lock]
+    locks += [bridges._lock, opt_in._lock, pool.budget._lock]
     def hold(heap):
         for lock in locks:
             lock.acquire()
@@ -116,60 +116,33 @@ def test_a_daemon_thread_that_ends_with_the_locks_held_stops_no_finalizer():
     assert run(program) == "0.0 True\n"
 
 
-def test_a_pool_can_be_made_by_the_last_finalizer():
-    """Where nothing can be imported any more."""
-    program = """
-    import builtins, os
-    from xdev import memory
-
-    class Late:
-        def __init__(self):
-            self.pool, self.write = memory.pool, os.write
-        def __del__(self):
-            block = self.pool("cpu").acquire(1000)
-            self.write(1, f"{block.nbytes}\\n".encode())
-
-    builtins.late = Late()  # goes last
-    """
-    assert run(program) == "1024\n"
-
-
 def test_the_policy_and_the_limit_are_read_from_the_environment():
     program = """
     import xdev
-    pool = xdev.memory.pool("cpu")
-    print(pool.state.policy.name, xdev.memory.get_limit())
+    policy = xdev.memory.summary().partition("policy: ")[2].split()[0]
+    print(policy, xdev.memory.get_limit())
     """
+    program = program.replace("import xdev\n", "import xdev; xdev.zeros(10**5)\n", 1)
     assert run(program) == "split None\n"
-    assert (
-        run(program, XDEV_MEMORY_POOL="binned", XDEV_MEMORY_LIMIT="64 MiB")
-        == "binned 67108864\n"
-    )
-
-
-LARGE = "lambda: xdev.zeros(1_000_000)", 'lambda: memory.pool("cpu")'
-ALL = *LARGE, "lambda: xdev.zeros(5)", "lambda: Pool(FakeSource(1024))"
+    settings = {"XDEV_MEMORY_POOL": "binned", "XDEV_MEMORY_LIMIT": "64 MiB"}
+    assert run(program, **settings) == "binned 67108864\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "uses", "way"),
+    ("name", "value", "way"),
     [
-        ("XDEV_MEMORY_POOL", "best", LARGE, "split, binned, simple, none, async"),
-        ("XDEV_MEMORY_LIMIT", "lots", LARGE, "80%"),
-        ("XDEV_MEMORY_TRACK", "maybe", ALL, "1, true, on"),
+        ("XDEV_MEMORY_POOL", "best", "split, binned, simple, none, async"),
+        ("XDEV_MEMORY_LIMIT", "lots", "80%"),
+        ("XDEV_MEMORY_TRACK", "maybe", "1, true, on"),
     ],
 )
-def test_wrong_settings_are_raised_at_first_use_with_the_valid_ones(
-    name, value, uses, way
-):
-    program = f"""
+def test_wrong_settings_are_raised_at_first_use_with_the_valid_ones(name, value, way):
+    program = """
     import xdev
     from xdev import memory
-    from xdev.memory import Pool
-    from xdev.testing import FakeSource
 
     assert memory.allocated("cpu") == 0
-    for use in [{", ".join(uses)}] * 2:
+    for use in [lambda: xdev.zeros(1_000_000), lambda: memory.pool("cpu")] * 2:
         try:
             use()
         except xdev.ConfigurationError as error:
@@ -177,15 +150,9 @@ def test_wrong_settings_are_raised_at_first_use_with_the_valid_ones(
         else:
             raise AssertionError("nothing was raised")
     """
-    told = set(run(program, **{name: value}).splitlines())
-    done = process(
-        "import sys, xdev.cli; sys.exit(xdev.cli.main(['info']))", **{name: value}
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    for text in (*told, done.stderr):
-        assert f"{name}={value!r}" in text
-        assert way in text
-    assert len(told) == len(done.stderr.splitlines()) == 1
+    [text] = set(run(program, **{name: value}).splitlines())
+    assert f"{name}={value!r}" in text
+    assert way in text
 
 
 @pytest.mark.parametrize("size", [5, 100_000])
@@ -197,19 +164,6 @@ def test_tracking_can_be_on_from_the_start(size):
     """
     text = run(program, XDEV_MEMORY_TRACK="1")
     assert text.startswith(f"<string>:3: {-(-size // 64) * 64:,} B of cpu")
-
-
-def test_pools_of_a_users_own_are_tracked_from_the_start_too():
-    program = """
-    from xdev.memory import tracking
-    from xdev.memory import Pool
-    from xdev.testing import FakeSource
-
-    block = Pool(FakeSource(1 << 30)).acquire(100)
-    print(len(tracking.TRACKER.items()))
-    """
-    assert run(program, XDEV_MEMORY_TRACK="1") == "1\n"
-    assert run(program) == "0\n"
 
 
 def test_the_room_loads_no_optional_library():

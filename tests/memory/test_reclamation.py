@@ -51,18 +51,6 @@ def test_a_large_free_segment_of_another_stream_is_no_reason_to_call_the_driver(
     assert pool.stats().steals == 1
 
 
-@pytest.mark.parametrize("nbytes", [40 * MIB, 66 * MIB, 4 * MIB])
-def test_a_segment_of_another_size_is_not_taken_over(nbytes):
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    pool.acquire(64 * MIB, stream=1)
-
-    pool.acquire(nbytes, stream=2)
-
-    assert pool.stats().steals == 0
-    assert names(source)[-2:] == ["free", "allocate"], "it went back before the growth"
-
-
 def test_no_segment_is_taken_over_while_a_graph_is_captured(capturing):
     source = FakeSource(1 << 30)
     pool = Pool(source)
@@ -187,18 +175,3 @@ def test_what_went_back_is_what_was_said(
         stats = pools[number].stats()
         assert reserved[number] - stats.reserved == lent[number] - left[number]
         assert stats.cached == sum(each.split_bytes for each in stats.classes)
-
-
-def test_garbage_is_nobodys_to_reclaim():
-    """A block in a reference cycle is in use until the collector runs."""
-    pool = Pool(FakeSource(1 << 30))
-    gc.disable()
-    try:
-        cycle = [pool.acquire(2 * MIB)]
-        cycle.append(cycle)
-        del cycle
-        assert pool.reclaim() == 0
-    finally:
-        gc.enable()
-    gc.collect()
-    assert pool.reclaim() == 20 * MIB

@@ -1,91 +1,13 @@
-"""What a pool asks of a source, and what it tells where that answers wrongly."""
+"""What a pool tells where a source answers wrongly, or fails."""
 
-import gc
-import weakref
-from contextlib import suppress
-from itertools import pairwise
-
-import numpy as np
 import pytest
-from memory_laws import POLICIES, registered
 
-from xdev import memory
-from xdev.device import Device
 from xdev.errors import (
-    ConfigurationError,
     OutOfMemoryError,
     XdevError,
 )
 from xdev.memory import Pool
 from xdev.testing import FakeSource
-
-START = 64
-CAPACITY = 1 << 26
-
-
-class Plain:
-    """Only the protocol: odd addresses, no name, no alignment, no total."""
-
-    def __init__(self):
-        self.next, self.lent = START, {}
-
-    def allocate(self, nbytes):
-        if sum(self.lent.values()) + nbytes > CAPACITY:
-            raise MemoryError
-        address = self.next
-        self.next += nbytes + 144
-        self.lent[address] = nbytes
-        return address
-
-    def free(self, address, nbytes):
-        assert self.lent.pop(address) == nbytes
-
-    def record(self, stream):
-        return stream
-
-    def wait(self, stream, event): ...
-
-    def done(self, event):  # noqa: ARG002
-        return True
-
-    def synchronize(self): ...
-
-
-@pytest.mark.parametrize("policy", POLICIES[1:])
-def test_a_source_of_the_six_methods_serves(policy):
-    source = Plain()
-    pool = Pool(source, policy)
-    sizes = np.random.default_rng(0).integers(1, 1 << 20, size=200).tolist()
-    held = []
-    for at, nbytes in enumerate(sizes):
-        held.append(pool.acquire(nbytes, stream=at % 3))
-        assert held[-1].nbytes >= nbytes
-        if len(held) > 10:
-            del held[at % 10]
-    spans = sorted((block.address, block.nbytes) for block in held)
-    for (start, nbytes), (after, _) in pairwise(spans):
-        assert start + nbytes <= after
-    for start, nbytes in spans:
-        assert any(
-            low <= start and start + nbytes <= low + size
-            for low, size in source.lent.items()
-        )
-    with pytest.raises(OutOfMemoryError, match="Plain"):
-        pool.acquire(CAPACITY + 1)
-    del held
-    pool.reclaim()
-    assert source.lent == {}
-    assert pool.stats().reserved == 0
-
-
-@pytest.mark.parametrize("limit", ["50%", "100 %", 0.5])
-def test_a_share_of_a_source_without_a_total_is_refused_with_the_way_out(limit):
-    with pytest.raises(ConfigurationError, match=r"Plain has no total.*in bytes"):
-        Pool(Plain(), "split", limit)
-    pool = Pool(Plain(), "split", "1 MiB")
-    with pytest.raises(ConfigurationError, match="in bytes"):
-        pool.budget.set("50%")
-    assert pool.budget.limit == 1 << 20
 
 
 def test_the_sources_own_words_are_the_cause_of_a_refusal(policy):
@@ -155,39 +77,6 @@ def test_a_wrong_address_is_named_and_costs_no_budget(address, text, policy):
     assert pool.budget.reserved == pool.stats().reserved == 0
 
 
-class Driver(Faulty):
-    """A source whose error has a cause, as a CUDA device's has."""
-
-    def __init__(self):
-        super().__init__(0)
-
-    def allocate(self, nbytes, *order):  # noqa: ARG002
-        raise MemoryError("the driver has none") from self._caught()
-
-    def _caught(self):
-        try:
-            int("status 2")
-        except ValueError as error:
-            return error
-
-
-def test_a_refusal_that_was_handled_keeps_nothing_alive(policy):
-    """No frame of the failed call is in a cycle, which would hold our names."""
-    pool = Pool(Driver(), policy)
-
-    def fail():
-        held = Driver()  # or any object
-        with suppress(OutOfMemoryError):
-            pool.acquire(100)
-        return weakref.ref(held)
-
-    gc.disable()
-    try:
-        assert fail()() is None
-    finally:
-        gc.enable()
-
-
 class Failing(FakeSource):
     """A fake source one call of which fails; any address is as good as another."""
 
@@ -248,24 +137,3 @@ def test_what_a_failed_call_held_is_not_in_use_while_its_error_lives(act):
     stats = pool.stats()
     assert (stats.live, stats.allocated) == (2, sum(block.nbytes for block in held))
     assert error.value is not None
-
-
-@pytest.mark.parametrize("policy", ["split", "binned", "simple"])
-def test_a_record_knows_what_went_back_before_a_failure(policy):
-    source = Failing()
-    pool = Pool(source, policy)
-    blocks = [pool.acquire(n * MIB) for n in (30, 12, 2)]
-    with registered({(Device("fake"), "device"): pool}):
-        memory.record_history()
-        try:
-            blocks.clear()
-            source.fail("free", after=1)
-            with pytest.raises(RuntimeError):
-                pool.reclaim()
-            pool.stats()
-            [events] = memory.snapshot("fake")["device_traces"]
-        finally:
-            memory.record_history(False)
-    told = [(event["action"], event["size"]) for event in events]
-    assert [size for action, size in told if action == "segment_free"] == [30 * MIB]
-    assert len([size for action, size in told if action == "free_completed"]) == 3

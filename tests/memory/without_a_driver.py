@@ -1,12 +1,15 @@
-"""CuPy's allocations by C functions of the native tier, where no driver answers."""
+"""C functions of the native tier as CuPy and PyTorch call them, without a driver."""
 
 import ctypes
 from contextlib import contextmanager
+from functools import partial
 
 from xdev import _optional, native
-from xdev.memory.bridges import cupy as bridge
+from xdev.memory.bridges import cupy as bridge, opt_in
 
 TIB = 1 << 40
+WORD = ctypes.c_int64
+THROW = ctypes.CFUNCTYPE(None, WORD, WORD, ctypes.c_uint32, ctypes.c_char_p)
 
 
 class Current:
@@ -14,7 +17,7 @@ class Current:
 
     def __init__(self):
         self.device = self.stream = 0
-        self._stream = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: self.stream)
+        self._stream = ctypes.CFUNCTYPE(WORD)(lambda: self.stream)
         self.stream_at = ctypes.cast(self._stream, ctypes.c_void_p).value
 
     @property
@@ -26,17 +29,47 @@ class Current:
         return self.device, self.stream
 
 
+class Client(Current):
+    """Allocates from a pool as CuPy does (a hit), and as PyTorch does (a miss too).
+
+    With ``kind=ctypes.PYFUNCTYPE`` the interpreter's lock stays held, and a refusal is
+    not thrown.
+    """
+
+    def __init__(self, pool, kind=ctypes.CFUNCTYPE):
+        super().__init__()
+        self.pool, self.thrown = pool, []
+        tier = native.module("pool")
+        self.served = tier.CupyAllocator(1, self.stream_at)
+        self.served.open(0, opt_in.serve(pool))
+        at, malloc, free = self.served.functions
+        take = kind(WORD, WORD, WORD, ctypes.c_int32)(malloc)
+        give = kind(None, WORD, WORD, ctypes.c_int32)(free)
+        self.hit = lambda nbytes: take(at, nbytes, 0)
+        self.free = lambda address: give(at, address, 0)
+        self._throw = THROW(lambda *words: self.thrown.append(words[-1]))
+        throw = ctypes.cast(self._throw, ctypes.c_void_p).value
+        throw *= kind is ctypes.CFUNCTYPE
+        mark = partial(opt_in.mark, [pool])
+        malloc, _, record = tier.torch_functions(self.served, mark, throw)
+        self.torch_malloc = kind(WORD, WORD, ctypes.c_int, WORD)(malloc)
+        self.miss = lambda nbytes: self.torch_malloc(nbytes, 0, self.stream)
+        self.record = kind(None, WORD, WORD)(record)
+
+    def malloc(self, nbytes):
+        """Allocate as CuPy's bridge does."""
+        address = self.hit(nbytes)
+        if not address:
+            assert self.pool.refill(nbytes, self.stream)
+            address = self.hit(nbytes)
+        return address
+
+
 class Served:
     """The bridge's allocator on pools, one for each device.
 
-    Attributes
-    ----------
-    allocator : callable
-        What CuPy is given.
-    hits : int
-        How often CuPy's memory objects were made by the C functions.
-    is_native : bool
-        Whether there are such functions.
+    ``allocator`` is what CuPy is given; ``hits`` counts CuPy's memory objects that the
+    C functions made, if there are any (``is_native``).
     """
 
     def __init__(self, pools, current):
@@ -60,13 +93,8 @@ class Served:
 
         tier = native.module("pool")
         self.is_native = tier is not None
-        if tier is None:
-            self.allocator = bridge.lease_allocator(leases, lambda: current.device)
-        else:
-            served = tier.CupyAllocator(len(pools), current.stream_at)
-            self.allocator = bridge.native_allocator(
-                served, leases, current, by_c_functions
-            )
+        served = tier and tier.CupyAllocator(len(pools), current.stream_at)
+        self.allocator = bridge.allocator(leases, current, served, by_c_functions)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.memory.streams import live_streams
+from xdev.device.streams import live_streams
 from xdev.ufunc import cuda_operands, foreign
 from xdev.ufunc.cuda_operands import Array
 

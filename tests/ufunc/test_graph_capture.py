@@ -11,10 +11,10 @@ import pytest
 import xdev
 from xdev import _optional
 from xdev.compile import launch
+from xdev.device.streams import live_streams
 from xdev.errors import CaptureError
 from xdev.memory import Pool, hooks
 from xdev.memory.sources.fake import FakeSource
-from xdev.memory.streams import live_streams
 from xdev.ufunc.graphs import cuda as captures
 
 pytestmark = pytest.mark.skipif(

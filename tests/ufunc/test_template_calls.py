@@ -16,10 +16,10 @@ from stand_ins import Exporter
 
 import xdev
 from xdev import _optional, native
+from xdev.device.streams import LiveStreams
 from xdev.facade import cuda as facade_cuda, dispatch, elementwise, searching
 from xdev.memory import arrays as memory_arrays
 from xdev.memory.arrays import array_maker
-from xdev.memory.streams import LiveStreams
 from xdev.ufunc import cuda, foreign
 
 

@@ -30,8 +30,8 @@ from xdev.device.cuda import (
     current_device_function,
     current_stream_function,
 )
+from xdev.device.streams import live_streams
 from xdev.memory.arrays import array_maker, mark_uses
-from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

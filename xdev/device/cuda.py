@@ -82,37 +82,38 @@ def _probe() -> tuple[int, str | None]:
     )
 
 
-_process = {"used": False, "forked": False}
-
-
-os.register_at_fork(after_in_child=lambda: _process.update(forked=_process["used"]))
-
-
 @final
 class CudaBackend(Backend):
     """The CUDA devices that CuPy can use."""
 
     libraries: tuple[str, ...] = ("cupy",)
+    #: Whether this is a child of a process that had started CUDA.
+    forked = False
+    _used = False
+
+    def after_fork(self) -> None:
+        """Note in a child whether its parent had started CUDA."""
+        self.forked = self._used
 
     def count(self) -> int:
         """Return how many devices CuPy can use."""
-        return 0 if _process["forked"] else _probe()[0]
+        return 0 if self.forked else _probe()[0]
 
     def reason(self, index: int) -> str | None:
         """Say why a device cannot be used, with the fix."""
-        if _process["forked"]:
+        if self.forked:
             return FORKED
         count, reason = _probe()
         if reason is None and index >= count:
             return f"this process sees {count} CUDA device(s): 'cuda:0'" + (
                 f" to 'cuda:{count - 1}'" if count > 1 else ""
             )
-        _process["used"] = _process["used"] or reason is None
+        self._used = self._used or reason is None
         return reason
 
     def current(self) -> int:
         """Return CuPy's current device; 0 while CuPy is not in use."""
-        if "cupy" not in sys.modules or _process["forked"]:
+        if "cupy" not in sys.modules or self.forked:
             return 0
         try:
             return int(_optional.cupy().cuda.runtime.getDevice())
@@ -203,3 +204,4 @@ def current_device_function() -> int:
 
 
 BACKEND = CudaBackend()
+os.register_at_fork(after_in_child=BACKEND.after_fork)

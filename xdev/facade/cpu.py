@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._config import TRACKING
 from xdev._freed import FREED, use_after_free
-from xdev._tracking import TRACKING
 from xdev.errors import type_name
 from xdev.facade import cpu_sorting
 from xdev.facade.backends import (

@@ -23,6 +23,7 @@ from xdev.device import Device, registry
 from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
+from xdev.device.streams import live_streams
 from xdev.facade import elementwise
 from xdev.facade.backends import MAKERS, Factory, Library, as_shape, to_numpy_dtype
 from xdev.facade.clipping import NUMBERS, clip
@@ -43,7 +44,6 @@ from xdev.facade.dispatch import launches
 from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
-from xdev.memory.streams import live_streams
 from xdev.ufunc.argument_errors import no_matrix, no_mode
 
 if TYPE_CHECKING:

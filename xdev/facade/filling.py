@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._config import TRACKING
 from xdev._freed import FREED, is_freed, use_after_free
-from xdev._tracking import TRACKING
 from xdev.device import as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import type_name

@@ -211,15 +211,10 @@ class Ledger:
 
     def take(self, nbytes: int) -> None:
         """Count a block handed out."""
-        number = (nbytes - 1).bit_length()
-        self._taken[number] += 1
-        self._taken_bytes[number] += nbytes
-        if self._lists is not None:
-            self._see_peak()
+        self._add(nbytes, 1)
+        self._see_peak()
         self._used += nbytes
-        used = self.allocated
-        for scope in self._scopes:
-            scope.allocated = max(scope.allocated, used)
+        self._rise(self.allocated)
 
     def _add(self, nbytes: int, count: int) -> None:
         number = (nbytes - 1).bit_length()
@@ -230,8 +225,7 @@ class Ledger:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
         if reuses:
             self._add(nbytes, reuses)
-        if self._lists is not None:
-            self._see_peak()
+        self._see_peak()
         self._used -= nbytes
 
     def release_all(self, chunks: "Iterable[Chunk]") -> None:

@@ -26,15 +26,15 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import _freed, _optional, native
-from xdev._tracking import TRACKING
+from xdev._config import TRACKING
 from xdev.device import Device, device_of, fake
 from xdev.device.choice import cuda_interface
+from xdev.device.streams import handle_of, live_streams
 from xdev.errors import InUseError, not_array
 from xdev.memory import registry, tracking
 from xdev.memory.blocks import ALONE, references
 from xdev.memory.pools import ADDRESSES
 from xdev.memory.sources.host import HostSource
-from xdev.memory.streams import handle_of, live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -135,9 +135,11 @@ def cleared(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     memory = (array.T if array.flags.fnc else array).reshape(-1).view(np.uint8)
     lease = getattr(array.base, "base", None)
     if array.nbytes >= UNTOUCHED and isinstance(lease, HostLease):
-        state: Any = lease.chunk.segment.owner
-        if isinstance(state.source, HostSource):
-            pages = state.source.clear_pages(lease.chunk.address, array.nbytes)
+        segment = lease.chunk.segment
+        source = segment.owner.source  # type: ignore[attr-defined] # a state
+        if isinstance(source, HostSource):
+            address = lease.chunk.address
+            pages = source.clear_pages(address, array.nbytes, segment.address)
             memory[pages.stop :].fill(0)
             memory = memory[: pages.start]
     memory.fill(0)  # bytes: in half of the time of numbers
@@ -421,14 +423,14 @@ def free(x: Any) -> int:
         mine = None if theirs else chunk
         if mine is not None and shared:
             _refuse_exports(x)
-        if tracking.active():
-            line = tracking.origin(tracking.stack(2))
-            _freed.remember(x, line)
-            source: Any = getattr(mine and mine.segment.owner, "source", None)
-            if hasattr(source, "poison"):  # a guarded one
-                source.poison(mine, line)
+        line = tracking.origin(tracking.stack(2)) if tracking.active() else ""
+        source: Any = getattr(mine and mine.segment.owner, "source", None)
+        if hasattr(source, "poison"):  # a guarded one
+            source.poison(mine, line)
         nbytes = 0 if mine is None else mine.nbytes
         strip(x, chunk)
+        if line and not isinstance(x, np.generic):
+            _freed.note(x, line)
         return nbytes
 
 

@@ -263,10 +263,6 @@ class Policy(NamedTuple):
     asynchronous: bool = False
     zone: int = 0
 
-    def __repr__(self) -> str:
-        rules = [(k, getattr(r, "__name__", r)) for k, r in self._asdict().items()]
-        return f"Policy({self.name!r}, {', '.join(f'{k}={r}' for k, r in rules[1:])})"
-
 
 CLASSES = 4096  # how many sizes the heap remembers the class of
 LARGE = 16 << 20  # bytes of a request for which chunks are rather joined than cut

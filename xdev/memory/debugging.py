@@ -35,11 +35,10 @@ from xdev.memory import hooks, registry, tracking
 from xdev.memory.blocks import round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from xdev.device import Device
     from xdev.memory.blocks import Chunk, Heap, Policy
-    from xdev.memory.pools import Pool
     from xdev.memory.sources import Source
 
 
@@ -104,14 +103,12 @@ class GuardedSource:
     ----------
     inner : Source
         Where the memory is; it names its ``alignment``.
-    cells : Cells or FakeCells
+    cells : Cells
         The inner source's bytes.
-    quarantine : int
-        How much waits in line at most [B].
     """
 
-    def __init__(self, inner: Source, cells: Any, quarantine: int = QUARANTINE) -> None:
-        self.inner, self._cells, self._budget = inner, cells, quarantine
+    def __init__(self, inner: Source, cells: Cells) -> None:
+        self.inner, self._cells = inner, cells
         self.name: str = getattr(inner, "name", type(inner).__name__)
         self._lead = round_up(ROOM, self.alignment)
         self.after_fork()
@@ -220,7 +217,7 @@ class GuardedSource:
             self._cells.fill(chunk.address, chunk.nbytes, FREED)
             self._line.append(holder)
             self._held += holder.nbytes
-            self._let_out(self._budget, BLOCKS)
+            self._let_out(QUARANTINE, BLOCKS)
         return holder
 
     def _let_out(self, nbytes: int, blocks: int) -> None:
@@ -238,8 +235,7 @@ class GuardedSource:
     ) -> None:
         def text(at: int) -> str:
             whose = "" if holder is None else f", {at} B into {holder}"
-            before = self._before(address + nbytes, nbytes - at)
-            return f"free memory was written at {address + at:#x}{whose}{before}"
+            return f"free memory was written at {address + at:#x}{whose}"
 
         self._look(address, nbytes, FREED, text)
 
@@ -248,11 +244,12 @@ class GuardedSource:
             self._check_free(holder.address, holder.request, holder)
         end, room = holder.address + holder.request, holder.nbytes - holder.request
 
-        def text(at: int) -> str:
-            before = self._before(end + room, room - at)
-            return f"memory was written {at} B past the end of {holder}{before}"
-
-        self._look(end, room, ZONE, text)
+        self._look(
+            end,
+            room,
+            ZONE,
+            lambda at: f"memory was written {at} B past the end of {holder}",
+        )
 
     def _check_lead(self, address: int) -> None:
         def text(at: int) -> str:
@@ -260,11 +257,6 @@ class GuardedSource:
             return f"memory was written {self._lead - at} B before {whose}"
 
         self._look(address - self._lead, self._lead, ZONE, text)
-
-    def _before(self, address: int, nbytes: int) -> str:
-        """Return which live block begins so many bytes later, if any."""
-        behind = self._live.get(address)
-        return "" if behind is None else f"; {nbytes} B before {behind}"
 
     def _look(
         self, address: int, nbytes: int, byte: int, text: Callable[[int], str]
@@ -340,45 +332,11 @@ def cuda_cells(index: int) -> Cells:
     return Cells(fill, read)
 
 
-@final
-class FakeCells:
-    """Runs of equal bytes; what was never written is like anything.
-
-    Examples
-    --------
-    >>> cells = FakeCells()
-    >>> cells.fill(4096, 100, 0xDD)
-    >>> cells.first_other(4096, 100, 0xDD)
-    >>> cells.fill(4100, 1, 0)
-    >>> cells.first_other(4096, 100, 0xDD)
-    4
-    """
-
-    def __init__(self) -> None:
-        self._runs: list[tuple[int, int, int]] = []  # start, stop, byte; disjoint
-
-    def fill(self, address: int, nbytes: int, byte: int) -> None:
-        """Set bytes."""
-        stop = address + nbytes
-        runs = [(address, stop, byte)]
-        for start, end, old in self._runs:
-            runs += [(start, min(end, address), old), (max(start, stop), end, old)]
-        self._runs = sorted(run for run in runs if run[0] < run[1])
-
-    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
-        """Look at the runs that meet the range."""
-        for start, end, value in self._runs:
-            if value != byte and start < address + nbytes and end > address:
-                return max(start, address) - address
-        return None
-
-
-#: (device type, kind) -> the cells of device number ``index``.
+#: (device type, kind) -> the cells of device number ``index``; others have no bytes.
 CELLS: dict[tuple[str, str], Callable[[int], Any]] = {
     ("cpu", "host"): host_cells,
     ("cpu", "pinned"): host_cells,
     ("cuda", "device"): cuda_cells,
-    ("fake", "device"): lambda _: FakeCells(),
 }
 
 
@@ -416,12 +374,11 @@ def guarded(
     source: Source, policy: Policy, device: Device, kind: str
 ) -> tuple[Source, Policy]:
     """Return a source and policy with guards; the driver's own pool has none."""
-    if policy.asynchronous:
+    cells = CELLS.get((device.type, kind))
+    if cells is None or policy.asynchronous:
         return source, policy
     _begin()
-    return GuardedSource(source, CELLS[device.type, kind](device.index)), with_zone(
-        policy
-    )
+    return GuardedSource(source, cells(device.index)), with_zone(policy)
 
 
 @cache
@@ -457,13 +414,8 @@ def check(device: object = None, kind: str | None = None) -> int:
     >>> check()
     0
     """
-    return check_pools(registry.selected(device, kind))
-
-
-def check_pools(pools: Iterable[Pool]) -> int:
-    """Do as :func:`check` with these pools."""
     seen = 0
-    for pool in pools:
+    for pool in registry.selected(device, kind):
         state = pool.state
         source = state.source
         if isinstance(source, GuardedSource):

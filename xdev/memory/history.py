@@ -24,7 +24,7 @@ from xdev._forks import module_lock
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.registry import text_of
-from xdev.memory.tracking import TRACKER, Places, maker
+from xdev.memory.tracking import TRACKER, maker, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,8 +58,8 @@ class Happening(NamedTuple):
 class History(hooks.Listener):
     """Keeps the last events of all pools."""
 
-    def __init__(self, entries: int) -> None:
-        self.happenings: deque[Happening] = deque(maxlen=entries)
+    def __init__(self) -> None:
+        self.happenings: deque[Happening] = deque()
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Note a block handed out, and by whom."""
@@ -99,8 +99,8 @@ class History(hooks.Listener):
         )
 
 
-_lock = module_lock()  # guards the one below
-_recording: History | None = None
+HISTORY = History()
+_lock = module_lock()  # guards who listens, and what is kept
 
 
 def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
@@ -132,18 +132,11 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     True
     >>> record_history(False)
     """
-    global _recording  # noqa: PLW0603 - the one that is kept
     if max_entries < 1:
         raise ValueError(f"max_entries={max_entries} keeps nothing: use 1 or more")
     with _lock:
-        _recording = History(max_entries) if enabled else None
-        hooks.replace(History, _recording)
-
-
-def recorded() -> list[Happening]:
-    """Return the events kept, the oldest first."""
-    with _lock:
-        return [] if _recording is None else list(_recording.happenings)
+        (hooks.subscribe if enabled else hooks.unsubscribe)(HISTORY)
+        HISTORY.happenings = deque(maxlen=max_entries)
 
 
 LIVE, PENDING, FREE = "active_allocated", "active_pending_free", "inactive"
@@ -192,16 +185,17 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
     pools = list(pools)
     for pool in pools:
         pool.state.process_pending()  # what was dropped is an event of its own
-    happenings, places = recorded(), Places()
+    with _lock:
+        happenings = list(HISTORY.happenings)
     segments, traces = [], []
     for number, pool in enumerate(pools):
         state = pool.state
         mine = [happening for happening in happenings if happening.state is state]
         makers = TRACKER.frames_of(state)
         makers |= {h.address: h.frames for h in mine if h.action == "alloc"}
-        described = {at: _frames(places, frames) for at, frames in makers.items()}
+        described = {at: _frames(frames) for at, frames in makers.items()}
         segments += _segments(pool, number, described)
-        traces.append([event for h in mine for event in _events(places, h)])
+        traces.append([event for h in mine for event in _events(h)])
     return {
         "segments": segments,
         "device_traces": traces,
@@ -251,14 +245,14 @@ def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str
     }
 
 
-def _events(places: Places, happening: Happening) -> Iterator[dict[str, Any]]:
+def _events(happening: Happening) -> Iterator[dict[str, Any]]:
     event = {
         "action": happening.action,
         "addr": happening.address,
         "size": happening.nbytes,
         "stream": happening.stream,
         "time_us": happening.nanoseconds // 1000,
-        "frames": _frames(places, happening.frames),
+        "frames": _frames(happening.frames),
         "thread": happening.thread,
     }
     if happening.action == "oom":
@@ -268,10 +262,10 @@ def _events(places: Places, happening: Happening) -> Iterator[dict[str, Any]]:
     yield event
 
 
-def _frames(places: Places, frames: Frames) -> list[dict[str, Any]]:
+def _frames(frames: Frames) -> list[dict[str, Any]]:
     return [
         {"filename": file, "line": line, "name": name}
-        for file, line, name in places.of(frames)
+        for file, line, name in places_of(frames)
     ]
 
 
@@ -300,18 +294,14 @@ def snapshot_csv(device: object = None, kind: str | None = None) -> str:
     ...,allocate,0x...,800000,0...
     >>> memory.record_history(False)
     """
-    return csv_of(snapshot(device, kind))
-
-
-def csv_of(snapshot: dict[str, Any]) -> str:
-    """Return :func:`snapshot_csv`'s text of a snapshot."""
-    traces = snapshot["device_traces"]
+    found = snapshot(device, kind)
+    traces = found["device_traces"]
     now = time_ns() // 1000
     begun = min((event["time_us"] for event in chain(*traces)), default=now)
     earlier = [
         {"action": "alloc", "addr": address, "size": size, "time_us": begun}
         for number in range(len(traces))
-        for address, size in state_after(snapshot, number, 0).blocks.items()
+        for address, size in state_after(found, number, 0).blocks.items()
     ]
     events = sorted(chain(earlier, *traces), key=itemgetter("time_us"))
     return "\n".join((RMM_HEADER, *(_row(e) for e in events if e["action"] in RMM)))
@@ -375,23 +365,6 @@ class State:
             self.frames.pop(event["addr"], None)
 
 
-@final
-class Timeline(NamedTuple):
-    """One pool from the first recorded event on.
-
-    Parameters
-    ----------
-    seconds : list of float
-        When each event was, since the first [s].
-    allocated, reserved : list of int
-        Bytes in use and bytes held after each event [B].
-    """
-
-    seconds: list[float]
-    allocated: list[int]
-    reserved: list[int]
-
-
 def state_after(
     snapshot: Mapping[str, Any], number: int, count: int | None = None
 ) -> State:
@@ -417,21 +390,25 @@ def state_after(
     return state
 
 
-def timeline(snapshot: Mapping[str, Any], number: int) -> Timeline:
-    """Return a pool's bytes over time.
+def timeline(
+    snapshot: Mapping[str, Any], number: int
+) -> tuple[list[float], list[int], list[int]]:
+    """Return when each recorded event of a pool was, since the first [s].
+
+    And the bytes in use and the bytes held after it [B].
 
     Examples
     --------
     >>> event = {"action": "alloc", "addr": 64, "size": 512, "time_us": 0, "frames": []}
     >>> late = {"action": "segment_free", "addr": 0, "size": 4096, "time_us": 2_000_000}
     >>> timeline({"segments": [], "device_traces": [[event, late]]}, 0)
-    Timeline(seconds=[0.0, 2.0], allocated=[512, 512], reserved=[4096, 0])
+    ([0.0, 2.0], [512, 512], [4096, 0])
     """
     state = state_after(snapshot, number, 0)
     events = snapshot["device_traces"][number]
     in_use = [IN_USE.get(event["action"], 0) * event["size"] for event in events]
     held = [HELD.get(event["action"], 0) * event["size"] for event in events]
-    return Timeline(
+    return (
         [(event["time_us"] - events[0]["time_us"]) / 1e6 for event in events],
         list(accumulate(in_use, initial=state.allocated))[1:],
         list(accumulate(held, initial=state.reserved))[1:],
@@ -481,34 +458,29 @@ def draw(snapshot: Mapping[str, Any], path: Path) -> None:
 
 
 def _draw_pool(part: Any, snapshot: Mapping[str, Any], number: int) -> None:
-    line = timeline(snapshot, number)
+    seconds, allocated, reserved = timeline(snapshot, number)
     axes = part.subplot_mosaic([["time", "time"], ["peak", "end"]])
     part.suptitle(snapshot["pools"][number])
-    end = state_after(snapshot, number)
-    peak = end
-    if line.allocated:
-        count = 1 + max(range(len(line.allocated)), key=line.allocated.__getitem__)
-        peak = state_after(snapshot, number, count)
-        _draw_timeline(axes["time"], line, line.seconds[count - 1])
+    end = peak = state_after(snapshot, number)
+    time = axes["time"]
+    if allocated:
+        at = max(range(len(allocated)), key=allocated.__getitem__)
+        peak = state_after(snapshot, number, 1 + at)
+        in_use, step = _mib(allocated), {"step": "post", "linewidth": 0}
+        held = {"color": EDGE, "where": "post", "label": "reserved"}
+        time.step(seconds, _mib(reserved), **held)
+        time.fill_between(seconds, in_use, color=USED, label="in use", **step)
+        time.axvline(seconds[at], color=EDGE, linestyle=":", label="most in use")
+        time.set_ylim(bottom=0)
+        time.set(xlabel="time [s]", ylabel="memory [MiB]")
     else:
-        axes["time"].set_title("no events: record_history() was not on")
+        time.set_title("no events: record_history() was not on")
     colours = _colours([peak, end])
     _draw_map(axes["peak"], "most in use", peak, colours)
     _draw_map(axes["end"], "at the end", end, colours)
     for name, colour in (*colours.items(), ("free", UNUSED)):
         axes["end"].fill_between([], [], color=colour, label=name)
     part.legend(loc="outside lower center", ncols=4)
-
-
-def _draw_timeline(axes: Any, line: Timeline, peak: float) -> None:
-    reserved, in_use = _mib(line.reserved), _mib(line.allocated)
-    axes.step(line.seconds, reserved, color=EDGE, where="post", label="reserved")
-    axes.fill_between(
-        line.seconds, in_use, color=USED, step="post", linewidth=0, label="in use"
-    )
-    axes.axvline(peak, color=EDGE, linestyle=":", label="most in use")
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="time [s]", ylabel="memory [MiB]")
 
 
 def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -> None:

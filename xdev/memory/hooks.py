@@ -69,33 +69,26 @@ def join(emitter: Any) -> None:
 
 
 def subscribe(listener: Listener) -> None:
-    """Tell a listener of every event from now on."""
-    with _lock:
-        _change((*_listeners, listener))
-
-
-def unsubscribe(listener: Listener) -> None:
-    """Stop telling a listener; without effect where it does not listen."""
-    with _lock:
-        _change(tuple(other for other in _listeners if other is not listener))
-
-
-def replace(kind: type, listener: Listener | None) -> None:
-    """Tell one listener of a class from now on, or none, whichever listened before.
+    """Tell a listener of every event from now on, once where it is here already.
 
     After an interrupt in the midst of it, to do it again makes all right.
     """
-    with _lock:
-        others = tuple(other for other in _listeners if type(other) is not kind)
-        _change(others if listener is None else (*others, listener))
+    _change(listener, (listener,))
 
 
-def _change(listeners: tuple[Listener, ...]) -> None:
-    """Set the listeners; called with the lock held."""
+def unsubscribe(listener: Listener) -> None:
+    """Stop telling a listener, if it is here; as :func:`subscribe`."""
+    _change(listener, ())
+
+
+def _change(listener: Listener, added: tuple[Listener, ...]) -> None:
+    """Take a listener out, and add some."""
     global _listeners  # noqa: PLW0603 - the registry
-    _listeners = listeners
-    for emitter in list(_emitters):
-        emitter.watch(_listeners)  # a finalizer may have changed them meanwhile
+    with _lock:
+        others = tuple(other for other in _listeners if other is not listener)
+        _listeners = (*others, *added)
+        for emitter in list(_emitters):
+            emitter.watch(_listeners)  # a finalizer may have changed them meanwhile
 
 
 def _after_fork_in_child() -> None:

@@ -8,13 +8,13 @@ from operator import index
 from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
 
+from xdev.device.streams import handle_of
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.blocks import Heap
 from xdev.memory.reclamation import allocate_with_retry, enough_bytes
 from xdev.memory.state import LISTENED, OVER_LIMIT, PoolState
-from xdev.memory.streams import handle_of
 from xdev.memory.upstream import Budget, no_total, source_for
 
 if TYPE_CHECKING:
@@ -129,7 +129,6 @@ class Pool:
         self.state = PoolState(source_for(source, rules), rules, budget, self.name)
         self._release, self._quiet = self.state.release, rules.keeps
         self._zone = rules.zone
-        self._watched = False  # set by watch
         self._recent: deque[Chunk] | tuple[()] = ()  # set by heed_limit
         budget.join(self)
         self.heed_limit()
@@ -173,7 +172,7 @@ class Pool:
                 return self._serve(nbytes, stream)
             if chunk.request == nbytes and chunk.stream == stream:
                 chunk.reuses += 1
-                if self._watched and not is_finalizing():
+                if self.state.listeners and not is_finalizing():
                     for listener in self.state.listeners:
                         listener.released(self.state, chunk)
                         listener.acquired(self.state, chunk)
@@ -181,28 +180,19 @@ class Pool:
             recent.append(chunk)
         return self._serve(nbytes, stream)
 
-    def take_for_c(self, nbytes: int, stream: int) -> tuple[Chunk, int, bool]:
-        """Take a chunk for the native free lists, as a miss of C clients is served.
-
-        Returns
-        -------
-        (chunk, size, fresh)
-            ``size`` is its class, 0 for none [B]; ``fresh`` says whether nobody had its
-            memory since the source lent it.
+    def take_for_c(self, nbytes: int, stream: int) -> tuple[Chunk, int]:
+        """Take a chunk for the native free lists, and its class; 0 for none [B].
 
         Raises
         ------
         OutOfMemoryError
             No step of the ladder could serve it.
         """
-        state = self.state
-        state.newest.address = 0
         chunk = self.take(nbytes, stream)
         request = chunk.request
-        size = 0 if request is None else state.heap.granted(request)
+        size = 0 if request is None else self.state.heap.granted(request)
         chunk.request = None  # it may serve any of its class
-        fresh = state.newest.address == chunk.address and not state.listeners
-        return chunk, size, fresh
+        return chunk, size
 
     def refill(self, nbytes: int, stream: int) -> bool:
         """Put a free block of the very class into the native free lists.
@@ -217,7 +207,7 @@ class Pool:
         state = self.state
         if state.free_lists is None or state.listeners or state.over_limit:
             return False
-        chunk, size, _ = self.take_for_c(nbytes, stream)
+        chunk, size = self.take_for_c(nbytes, stream)
         if state.free_lists.adopt(chunk, size, free=True):
             return True
         chunk.release(chunk)
@@ -236,7 +226,7 @@ class Pool:
             chunk = state.hit(nbytes, stream)
         if chunk is None:
             chunk = allocate_with_retry(state, max(1, nbytes), stream)
-        if self._watched and not is_finalizing():
+        if state.listeners and not is_finalizing():
             for listener in state.listeners:
                 listener.acquired(state, chunk)
         return chunk
@@ -342,7 +332,6 @@ class Pool:
         state.listeners = listeners
         if state.free_lists is not None:
             state.free_lists.bar(LISTENED, bool(listeners))
-        self._watched = bool(listeners)
 
     def heed_limit(self) -> None:
         """Close the quick ways to free memory while more is held than the limit allows:

@@ -16,10 +16,10 @@ from math import inf
 from operator import index, methodcaller
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
+from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError
 from xdev.memory import hooks
 from xdev.memory.blocks import Heap, lost
-from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

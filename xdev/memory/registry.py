@@ -6,10 +6,9 @@ And their ledgers as people read them: bytes now and at most, limits, a report.
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Self, final
 
 from xdev import _config, _html
 from xdev._forks import module_lock
@@ -24,8 +23,6 @@ from xdev.memory.sources.host import HostSource
 from xdev.memory.upstream import Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from xdev.memory.accounting import PoolStats, Scope
     from xdev.memory.sources import Source
 
@@ -537,12 +534,13 @@ class Peak:
         """Bytes held at most [B]."""
         return self._most()[1]
 
-    def open(self) -> None:
+    def __enter__(self) -> Self:
         """Follow the pools that there are; one that is made later is followed whole."""
         for pool in existing(self._where, self._kind):
             self._open[pool] = pool.open_scope()
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Keep the peaks so far."""
         self._final = self._most()
         for pool, scope in self._open.items():
@@ -561,8 +559,7 @@ class Peak:
         return allocated, reserved
 
 
-@contextmanager
-def peak(device: object = None, kind: str | None = None) -> Iterator[Peak]:
+def peak(device: object = None, kind: str | None = None) -> Peak:
     """Follow the most memory in use inside a ``with`` block.
 
     It counts what all threads take from the pools. On the CPU that is not all there is:
@@ -585,9 +582,4 @@ def peak(device: object = None, kind: str | None = None) -> Iterator[Peak]:
     """
     where = as_device(device)
     check_kind(where, kind)
-    most = Peak(where, kind)
-    try:
-        most.open()
-        yield most
-    finally:
-        most.close()
+    return Peak(where, kind)

@@ -85,7 +85,6 @@ class PoolState:
         self.free_lists: Any = None
         self.pending: deque[Chunk] = deque()
         self.release = self.pending.append
-        self.newest = threading.local()  # .address: of what this thread grew last
         self._lock, self.moving = threading.RLock(), threading.RLock()
         self._deciding = False  # whether a decision is under way, or was left half done
         self._in_move = False  # likewise for moves
@@ -317,7 +316,6 @@ class PoolState:
         def choose(heap: Heap) -> Chunk | None:
             chunk = heap.take(nbytes, stream, anywhere=anywhere)
             chunk = self._admitted(heap, chunk) if self.over_limit else chunk
-            self.newest.address = 0  # a finalizer may have grown and used it meanwhile
             return self._hand_out(chunk, nbytes)
 
         return self.decide(choose)
@@ -348,9 +346,7 @@ class PoolState:
             self.ledger.grow(size, self.upstream.idle)
             return self._hand_out(chunk, nbytes)
 
-        chunk = self.decide(adopt)
-        self.newest.address = 0 if chunk is None else chunk.address
-        return chunk
+        return self.decide(adopt)
 
     def steal(self, nbytes: int, stream: int, least: int = 0) -> Chunk | None:
         """Serve from another stream's free memory, after a wait for its work.
@@ -365,7 +361,6 @@ class PoolState:
         )
         if chunk is None:
             return None
-        self.newest.address = 0  # as in cached
         self.source.wait(stream, self.source.record(chunk.stream))
 
         def change(_: Heap) -> Chunk | None:

@@ -13,16 +13,17 @@ import sys
 from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev import _config
+from xdev._config import TRACKING
 from xdev._forks import module_lock
-from xdev._tracking import TRACKING
 from xdev.device import as_device
 from xdev.memory import bridges, hooks, registry
 
@@ -76,6 +77,7 @@ def is_library(filename: str) -> bool:
     return filename.startswith(tuple(f"{folder}{os.sep}" for folder in folders))
 
 
+@lru_cache(4096)
 def line_of(code: CodeType, instruction: int) -> int:
     """Return the source line of an instruction."""
     for start, end, line in code.co_lines():
@@ -84,31 +86,19 @@ def line_of(code: CodeType, instruction: int) -> int:
     return code.co_firstlineno
 
 
-@final
-class Places:
-    """File, line and function of frames; each frame is looked up once.
+def places_of(frames: Frames) -> list[Place]:
+    """Return file, line and function of frames.
 
     Examples
     --------
-    >>> [(file, line, function), *_] = Places().of(stack(1))
+    >>> [(file, line, function), *_] = places_of(stack(1))
     >>> function
     '<module>'
     """
-
-    def __init__(self) -> None:
-        # By id, as codes compare slowly; each is kept, so that no other gets its id.
-        self._places: dict[tuple[int, int], tuple[Place, CodeType]] = {}
-
-    def of(self, frames: Frames) -> list[Place]:
-        """Return the places of frames."""
-        return list(map(self._place, frames[::2], frames[1::2]))
-
-    def _place(self, code: CodeType, instruction: int) -> Place:
-        key = (id(code), instruction)
-        if key not in self._places:
-            place = code.co_filename, line_of(code, instruction), code.co_name
-            self._places[key] = place, code
-        return self._places[key][0]
+    return [
+        (code.co_filename, line_of(code, instruction), code.co_name)
+        for code, instruction in zip(frames[::2], frames[1::2], strict=True)
+    ]
 
 
 def maker(places: Iterable[Place]) -> str:
@@ -131,7 +121,7 @@ def maker(places: Iterable[Place]) -> str:
 
 def origin(frames: Frames) -> str:
     """Return ``file:line`` of the first frame outside the libraries."""
-    return maker(Places().of(frames))
+    return maker(places_of(frames))
 
 
 @final
@@ -253,14 +243,16 @@ def report_of(blocks: Iterable[Outstanding]) -> str:
 
 
 OWN = "NumPy's own"  # in place of a pool's name
+#: The file through which NumPy's bridge asks; to load it here would be a cycle.
+BRIDGE = str(Path(bridges.__file__).with_name("opt_in.py"))
 
 
 def asked_by_numpy(places: list[Place], nbytes: int | None) -> Asked | None:
     """Return what identifies a pool's block that NumPy's bridge asked for, or None."""
     files = [file for file, _, _ in places]
-    if bridges.__file__ not in files[:-1]:
+    if BRIDGE not in files[:-1]:
         return None
-    file, line, _ = places[files.index(bridges.__file__) + 1]
+    file, line, _ = places[files.index(BRIDGE) + 1]
     return file, line, nbytes
 
 
@@ -320,10 +312,10 @@ class Tracker(hooks.Listener):
 
     def items(self, states: Iterable[Any] | None = None) -> list[Outstanding]:
         """Return the live blocks of these states, or of all, in no order."""
-        now, places, blocks = monotonic(), Places(), []
+        now, blocks = monotonic(), []
         for state in list(self.live) if states is None else states:
             for address, (nbytes, _, born, frames) in list(self.live[state].items()):
-                lines = places.of(frames)
+                lines = places_of(frames)
                 where = maker(lines)
                 texts = tuple(f"{file}:{line} in {name}" for file, line, name in lines)
                 age, pool = now - born, state.name
@@ -333,10 +325,9 @@ class Tracker(hooks.Listener):
 
     def of_numpy(self) -> Iterator[Asked]:
         """Return what NumPy asked the pools for, and they told us of."""
-        places = Places()
         for live in list(self.live.values()):
             for _, request, _, frames in list(live.values()):
-                asked = asked_by_numpy(places.of(frames), request)
+                asked = asked_by_numpy(places_of(frames), request)
                 if asked is not None:
                     yield asked
 
@@ -385,7 +376,7 @@ def want(who: object, *, wanted: bool) -> None:
 
 def _apply() -> None:
     """Do what is wanted, whatever an interrupt left; called with the lock held."""
-    hooks.replace(Tracker, TRACKER if _wanted else None)
+    (hooks.subscribe if _wanted else hooks.unsubscribe)(TRACKER)
     if not _wanted:
         TRACKER.live.clear()
     TRACKING.off = _begun and not _wanted

@@ -247,29 +247,21 @@ cdef object ask(PyObject* act, tuple arguments):
                 PyErr_SetInterrupt()
 
 
-cdef int64_t serve_miss(
-    Core* core, int64_t nbytes, int64_t stream, bint* fresh
-) noexcept with gil:
+cdef int64_t serve_miss(Core* core, int64_t nbytes, int64_t stream) noexcept with gil:
     answer = ask(core.miss, (nbytes, stream))
     if answer is None:
         return REFUSED
-    chunk, size, fresh[0] = answer
+    chunk, size = answer
     adopt(core, chunk, size, False)
     return chunk.address
 
 
-cdef int64_t serve(
-    Core* core, int64_t nbytes, int64_t stream, bint* fresh
-) noexcept nogil:
-    """Return a block's address, REFUSED or NOT_SERVED.
-
-    `fresh` is set where the system has just filled the memory with zeros.
-    """
+cdef int64_t serve(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
+    """Return a block's address, REFUSED or NOT_SERVED."""
     cdef int64_t found = take(core, nbytes, stream)
-    fresh[0] = False
     if found:
         return found
-    return NOT_SERVED if core.miss == NULL else serve_miss(core, nbytes, stream, fresh)
+    return NOT_SERVED if core.miss == NULL else serve_miss(core, nbytes, stream)
 
 
 cdef class FreeLists:
@@ -302,8 +294,7 @@ cdef class FreeLists:
     def serve(self, miss):
         """Have misses of NumPy and PyTorch served; None: not any longer.
 
-        `miss(nbytes, stream)` returns a chunk in use, its class, and whether the system
-        has just filled it with zeros; or None, which refuses.
+        `miss(nbytes, stream)` returns a chunk in use and its class; or None, which refuses.
         """
         Py_INCREF(miss)  # for ever
         self.core.miss = NULL if miss is None else <PyObject*>miss
@@ -496,16 +487,15 @@ cdef void* allocate(
     Numpy* numpy, size_t items, size_t nbytes, bint zeros
 ) noexcept nogil:
     """Return a new array's memory; the pool serves, or the allocator that was there."""
-    cdef bint fresh
     cdef int64_t found = NOT_SERVED
     if numpy.serves and items * nbytes >= numpy.least:
         if not nbytes or items <= <size_t>INT64_MAX // nbytes:  # no overflow
-            found = serve(numpy.core, <int64_t>(items * nbytes), 0, &fresh)
+            found = serve(numpy.core, <int64_t>(items * nbytes), 0)
     if found == NOT_SERVED and zeros:
         return numpy.inner.calloc(numpy.inner.ctx, items, nbytes)
     if found == NOT_SERVED:
         return numpy.inner.malloc(numpy.inner.ctx, nbytes)
-    if zeros and found != REFUSED and not fresh:
+    if zeros and found != REFUSED:
         clear(<char*>found, items * nbytes)
     return <void*>found
 
@@ -555,27 +545,15 @@ cdef class NumpyHandler:
     Parameters
     ----------
     least : int
-        New arrays of so many bytes are served.
-    inner : tuple of int, optional
-        An allocator's context, malloc, calloc, realloc and free for all the rest, in
-        the place of the one that is there.
+        New arrays of so many bytes are served; the rest by the allocator that is there.
     """
 
     cdef Numpy* numpy
 
-    def __cinit__(self, size_t least, inner=()):
+    def __cinit__(self, size_t least):
         self.numpy = <Numpy*>zeroed(sizeof(Numpy))
         self.numpy.least = least
         self.numpy.inner = default_allocator()[0]
-        cdef intptr_t* words = <intptr_t*>&self.numpy.inner
-        for k, word in enumerate(inner):
-            words[k] = word
-
-    @property
-    def functions(self):
-        """The addresses of context, malloc, calloc, realloc and free."""
-        context = <intptr_t>self.numpy, <intptr_t>&numpy_malloc, <intptr_t>&numpy_calloc
-        return *context, <intptr_t>&numpy_realloc, <intptr_t>&numpy_free
 
     def install(self):
         """Have NumPy call the functions, for ever; they need free lists before."""
@@ -615,9 +593,8 @@ cdef const char* NO_SERVICE = "xdev's pool lends no block so large, or Python ha
 cdef void* torch_malloc(Py_ssize_t nbytes, int index, void* stream) noexcept nogil:
     cdef Core* core = core_of(&torch.devices, index)
     cdef int64_t found = NOT_SERVED
-    cdef bint fresh
     if core != NULL:
-        found = serve(core, nbytes, <int64_t>stream, &fresh)
+        found = serve(core, nbytes, <int64_t>stream)
     if found > 0:
         return <void*>found
     if torch.throw != NULL:  # an exception of C++: it does not return

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
 
+from xdev.device.streams import LiveStreams
 from xdev.memory.blocks import round_up
-from xdev.memory.streams import LiveStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,11 +23,11 @@ import numpy as np
 from xdev._progress import Progress
 from xdev.device import Stream, current_stream, registry
 from xdev.device.choice import target_of
+from xdev.device.streams import live_streams
 from xdev.errors import ConfigurationError, XdevError, shown
 from xdev.memory import registry as pools
 from xdev.memory.arrays import mark_uses
 from xdev.memory.reclamation import TRIMMED
-from xdev.memory.streams import live_streams
 from xdev.transfer.adaptation import arrays_in, move
 
 if TYPE_CHECKING:

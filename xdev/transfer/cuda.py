@@ -22,10 +22,10 @@ from xdev.compile.halves import is_bfloat16
 from xdev.device import Device, registry
 from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
+from xdev.device.streams import live_streams
 from xdev.errors import CaptureError
 from xdev.memory.arrays import PINNED, array_maker, host_array, mark_uses, pinned_array
 from xdev.memory.blocks import round_up
-from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.transfer.copies import short_ways
 from xdev.transfer.exporters import (

@@ -16,6 +16,7 @@ import numpy as np
 
 from xdev._freed import refuse
 from xdev.device import Device
+from xdev.device.streams import live_streams
 from xdev.memory.arrays import (
     HostLease,
     find,
@@ -24,7 +25,6 @@ from xdev.memory.arrays import (
     pinned_array,
 )
 from xdev.memory.sources.cuda import PinnedSource, on_device
-from xdev.memory.streams import live_streams
 from xdev.transfer.exporters import numpys, refuse_mask
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from xdev._plain_calls import BYTES
 from xdev.compile.launch import Value, padded
 from xdev.device.choice import cuda_interface
 from xdev.device.cuda import BACKEND
+from xdev.device.streams import live_streams
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.arrays import mark_uses
-from xdev.memory.streams import live_streams
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
 from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda

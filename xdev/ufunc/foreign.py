@@ -17,8 +17,8 @@ import numpy as np
 from xdev import _optional, native
 from xdev.device.cuda import BACKEND
 from xdev.device.natives import natives
+from xdev.device.streams import live_streams
 from xdev.memory.arrays import record_stream
-from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -6,17 +6,16 @@ user set stays: the bridge then does not go in, and :func:`left_alone` says why.
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import sys
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
-from xdev import _optional, native
+from xdev import _optional
 from xdev._forks import module_lock
 from xdev.device import Device
-from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.errors import ConfigurationError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
@@ -55,9 +54,9 @@ __dir__ = __all__.copy  # what Tab shows
 BRIDGES = {
     "cupy": ("cupy", "xdev.memory.bridges.cupy", "CupyBridge"),
     "numba": ("numba_cuda", "xdev.memory.bridges.numba", "NumbaBridge"),
-    "numpy": ("numpy", "xdev.memory.bridges.numpy", "NumpyBridge"),
-    "rmm": ("rmm", "xdev.memory.bridges.rmm", "RmmBridge"),
-    "torch": ("torch", "xdev.memory.bridges.torch", "TorchBridge"),
+    "numpy": ("numpy", "xdev.memory.bridges.opt_in", "NumpyBridge"),
+    "rmm": ("rmm", "xdev.memory.bridges.opt_in", "RmmBridge"),
+    "torch": ("torch", "xdev.memory.bridges.opt_in", "TorchBridge"),
     "cupy-operators": ("cupy", "xdev.facade.operators", "OperatorsBridge"),
 }
 OPT_IN = {"cupy-operators", "numpy", "rmm", "torch"}  # these go in only by name
@@ -202,43 +201,6 @@ def install_operators() -> None:
 def device_pool(index: int) -> Pool:
     """Return the pool of CUDA device number ``index``."""
     return registry.pool(f"cuda:{index}")
-
-
-def native_functions(library: str) -> ModuleType:
-    """Return the native tier's C functions, which a library is to call.
-
-    Raises
-    ------
-    ConfigurationError
-        There is no native tier.
-    """
-    module = native.module("pool")
-    if module is None:
-        raise ConfigurationError(
-            f"the bridge into {library} needs xdev's compiled part, which is "
-            f"{native.STATE}: install xdev where there is a C compiler (pip install ., "
-            f"with Cython, in its checkout), and do not set XDEV_NATIVE=0"
-        )
-    return module
-
-
-def serve(pool: Pool) -> Any:
-    """Return a pool's native free lists, whose misses Python serves from now on.
-
-    None where the pool keeps nothing. It ends with the interpreter.
-    """
-    lists = pool.state.share()
-    if lists is not None:
-        lists.serve(partial(_miss, pool))
-        atexit.register(lists.serve, None)
-    return lists
-
-
-def _miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int, bool] | None:
-    try:
-        return pool.take_for_c(nbytes, stream)
-    except OutOfMemoryError:
-        return None
 
 
 @final

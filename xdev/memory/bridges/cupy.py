@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional, native
 from xdev.device import Device
 from xdev.device.cuda import current_stream_function
-from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
 from xdev.memory.bridges import device_pool
 from xdev.memory.pools import Part
@@ -120,60 +119,49 @@ def _c_functions(served: Any) -> Allocator:
     return malloc
 
 
-def native_allocator(
-    served: Any,
+def allocator(
     leases: Leases,
     current: Callable[[], tuple[int, int]],
+    served: Any = None,
     c_functions: Callable[[Any], Allocator] = _c_functions,
 ) -> Allocator:
     """Return an allocator for CuPy that serves whichever device is current.
 
     Parameters
     ----------
-    served : CupyAllocator
-        Of the native tier; a device is opened at its first use.
     leases : callable
-        Returns a device's pool, and an allocator for what is not a class hit.
+        Returns a device's pool, and an allocator for what is not a class hit; it is
+        called at the first use of each.
     current : callable
         Returns the index of the current device and the handle of the current stream.
+    served : CupyAllocator, optional
+        Of the native tier; without one all is leases.
     c_functions : callable
         Returns an allocator by the C functions of ``served``.
     """
-    hit = c_functions(served)
 
     @cache
     def opened(index: int) -> tuple[Pool, Allocator]:
-        pool_and_lease = leases(index)
-        lists = pool_and_lease[0].state.share()
-        if lists is not None:
+        pool, lease = leases(index)
+        lists = pool.state.share()
+        if served is not None and lists is not None:
             served.open(index, lists)
-        return pool_and_lease
+        return pool, lease
 
     def missed(nbytes: int) -> Any:
         index, stream = current()
         pool, lease = opened(index)
-        if nbytes and pool.refill(nbytes, stream):
+        if served is not None and nbytes and pool.refill(nbytes, stream):
             pointer = hit(nbytes)
             if pointer.ptr:
                 return pointer
         return lease(nbytes)
 
-    allocator: Allocator = native.module("pool").allocator(hit, missed)  # type: ignore[union-attr]
-    return allocator
-
-
-def lease_allocator(leases: Leases, device: Callable[[], int]) -> Allocator:
-    """Return an allocator for CuPy that serves whichever device is current, by Python.
-
-    Parameters are :func:`native_allocator`'s; ``device`` returns the current device's
-    index.
-    """
-    opened = cache(leases)
-
-    def allocate(nbytes: int) -> Any:
-        return opened(device())[1](nbytes)
-
-    return allocate
+    if served is None:
+        return missed
+    hit = c_functions(served)
+    made: Allocator = native.module("pool").allocator(hit, missed)  # type: ignore[union-attr]
+    return made
 
 
 @final
@@ -190,7 +178,7 @@ class CupyBridge:
         self._cupy, self._pools = _optional.cupy(), pools
         self._before: Any = None
         self._allocator: Allocator | None = None
-        self._pinned: Callable[[], Pool] | None = None  # of its pinned memory
+        self._pinned = False  # whether it serves pinned memory
 
     def _lease(self, index: int) -> tuple[Pool, Allocator]:
         pool, stream = self._pools(index), self._cupy.cuda.get_current_stream
@@ -203,11 +191,11 @@ class CupyBridge:
     def _usable(self) -> Allocator:
         cuda, tier = self._cupy.cuda, native.module("pool")
         device, stream = cuda.runtime.getDevice, cuda.get_current_stream
-        if tier is None:
-            return lease_allocator(self._lease, device)
-        count = cuda.runtime.getDeviceCount()
-        served = tier.CupyAllocator(count, current_stream_function())
-        return native_allocator(served, self._lease, lambda: (device(), stream().ptr))
+        served = None
+        if tier is not None:
+            count = cuda.runtime.getDeviceCount()
+            served = tier.CupyAllocator(count, current_stream_function())
+        return allocator(self._lease, lambda: (device(), stream().ptr), served)
 
     def install(self) -> str | None:
         """Set the allocators, unless CuPy's is not its own default one."""
@@ -235,24 +223,23 @@ class CupyBridge:
         """
         pinned = self._cupy.cuda.pinned_memory
         if isinstance(pinned.alloc_pinned_memory(1).mem, pinned.PooledPinnedMemory):
-            self._pinned = cache(partial(registry.pool, "cpu", "pinned"))
-            pinned.set_pinned_memory_allocator(pinned_allocator(self._pinned))
+            pool = cache(partial(registry.pool, "cpu", "pinned"))
+            pinned.set_pinned_memory_allocator(pinned_allocator(pool))
+            self._pinned = True
 
     def uninstall(self) -> None:
         """Put back CuPy's allocators, unless somebody set others since."""
         cuda = self._cupy.cuda
         if cuda.get_allocator() is self._allocator:
             cuda.set_allocator(self._before)
-        pinned, self._pinned = self._pinned, None
-        if pinned is not None and self._serves(pinned()):
+        pinned, self._pinned = self._pinned, False
+        if pinned and self._serves_pinned():
             before = self._cupy.get_default_pinned_memory_pool().malloc
             cuda.set_pinned_memory_allocator(before)
 
-    def _serves(self, pool: Pool) -> bool:
-        """Say whether CuPy's pinned memory comes from a pool; an allocation tells."""
+    def _serves_pinned(self) -> bool:
+        """Say whether CuPy's pinned memory comes from here; an allocation tells."""
         try:
             return isinstance(self._cupy.cuda.alloc_pinned_memory(1).mem, PinnedLease)
-        except OutOfMemoryError as error:
-            return error.device == pool.name
         except Exception:  # noqa: BLE001 - a user's allocator may raise what it likes
             return False

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import nullcontext
 from typing import Any, final
 
 from xdev import _optional
-from xdev.device.cuda import FORKED
+from xdev.device.cuda import BACKEND, FORKED
+from xdev.device.streams import live_streams
 from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory.sources.host import host_total
-from xdev.memory.streams import live_streams
 
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 ALIGNMENT = 512  # what cudaMalloc gives, and CuPy's and PyTorch's unit [B]
@@ -33,7 +32,6 @@ class CudaSource:
     def __init__(self, index: int) -> None:
         self.index, self.name = index, f"cuda:{index}"
         self._cuda = _optional.cupy().cuda
-        self._call = RuntimeCall(self._cuda.runtime)
 
     def total(self) -> int:
         """Return the memory of the card [B]."""
@@ -47,10 +45,9 @@ class CudaSource:
 
     def allocate(self, nbytes: int) -> int:
         """Allocate on the device."""
-        self._call.check_process()
-        live_streams.see(self._cuda.get_current_stream())
-        device, malloc = self._cuda.Device(self.index), self._cuda.runtime.malloc
-        with device: return self._call(malloc, nbytes)  # fmt: skip # noqa: E701 - nothing is raised once it is done
+        see_current(self._cuda)
+        runtime, device = self._cuda.runtime, self._cuda.Device(self.index)
+        with device: return allocated(runtime, runtime.malloc, nbytes)  # fmt: skip # noqa: E701 - nothing is raised once it is done
 
     def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
         """Free, once queued work that uses it is done."""
@@ -64,7 +61,7 @@ class CudaSource:
 
     def wait(self, stream: int, event: Any) -> None:
         """Queue a wait on the device; the host goes on."""
-        live_streams.see(self._cuda.get_current_stream())
+        see_current(self._cuda)
         with self._cuda.Device(self.index):
             self._cuda.runtime.streamWaitEvent(stream, event.ptr)
 
@@ -83,8 +80,7 @@ class CudaSource:
 
     def retired(self) -> list[int]:
         """Return the handles of streams that ended since, with their work done."""
-        self._call.check_process()
-        live_streams.see(self._cuda.get_current_stream())
+        see_current(self._cuda)
         return live_streams.retire()
 
 
@@ -102,33 +98,21 @@ def recorded(cuda: Any, stream: int) -> Any:
     return event
 
 
-@final
-class RuntimeCall:
-    """Calls that allocate by the CUDA runtime, with the errors that a pool expects."""
+def allocated(runtime: Any, allocate: Any, *args: int) -> int:
+    """Return the address of what the runtime allocates; MemoryError without memory."""
+    try:
+        return int(allocate(*args))
+    except runtime.CUDARuntimeError as error:
+        if error.status != OUT_OF_MEMORY:
+            raise
+        raise MemoryError(str(error)) from error
 
-    def __init__(self, runtime: Any) -> None:
-        self._error = runtime.CUDARuntimeError
-        self._process = os.getpid()
 
-    def __call__(self, allocate: Any, *args: int) -> int:
-        """Return an address, or raise ``MemoryError`` when there is no memory."""
-        self.check_process()
-        try:
-            return int(allocate(*args))
-        except self._error as error:
-            if error.status != OUT_OF_MEMORY:
-                raise
-            raise MemoryError(str(error)) from error
-
-    @property
-    def forked(self) -> bool:
-        """Whether this is a child of the process that made this."""
-        return os.getpid() != self._process
-
-    def check_process(self) -> None:
-        """Raise DeviceUnavailableError in a child of the process that made this."""
-        if self.forked:
-            raise DeviceUnavailableError(FORKED)
+def see_current(cuda: Any) -> None:
+    """Hold the current stream; DeviceUnavailableError in a forked child."""
+    if BACKEND.forked:
+        raise DeviceUnavailableError(FORKED)
+    live_streams.see(cuda.get_current_stream())
 
 
 ASYNC_ALIGNMENT = 256  # what CUDA promises of every allocation [B]
@@ -161,7 +145,6 @@ class CudaAsyncSource:
         self._plain = source
         self._cuda = _optional.cupy().cuda
         self._runtime = runtime = self._cuda.runtime
-        self._call = RuntimeCall(runtime)
         if not runtime.deviceGetAttribute(
             runtime.cudaDevAttrMemoryPoolsSupported, self.index
         ):
@@ -183,10 +166,10 @@ class CudaAsyncSource:
 
     def allocate(self, nbytes: int, stream: int) -> int:
         """Allocate in a stream's order."""
-        self._call.check_process()
-        live_streams.see(self._cuda.get_current_stream())
-        order = self._runtime.mallocFromPoolAsync, nbytes, self._pool, stream
-        with self._cuda.Device(self.index): return self._call(*order)  # fmt: skip # noqa: E701 - nothing is raised once it is done
+        see_current(self._cuda)
+        runtime, device = self._runtime, self._cuda.Device(self.index)
+        order = runtime.mallocFromPoolAsync, nbytes, self._pool, stream
+        with device: return allocated(runtime, *order)  # fmt: skip # noqa: E701 - nothing is raised once it is done
 
     def free(self, address: int, nbytes: int, stream: int) -> None:  # noqa: ARG002
         """Free in a stream's order, or after all work where the stream may be gone."""
@@ -201,7 +184,7 @@ class CudaAsyncSource:
 
     def held(self) -> int:
         """Ask the driver; a forked child has nothing."""
-        if self._call.forked:
+        if BACKEND.forked:
             return 0
         reserved = self._runtime.cudaMemPoolAttrReservedMemCurrent
         return int(self._runtime.memPoolGetAttribute(self._pool, reserved))
@@ -231,7 +214,6 @@ class PinnedSource:
 
     def __init__(self) -> None:
         self._cuda = _optional.cupy().cuda
-        self._call = RuntimeCall(self._cuda.runtime)
 
     def total(self) -> int:
         """Return the memory that this process may use [B]."""
@@ -239,8 +221,10 @@ class PinnedSource:
 
     def allocate(self, nbytes: int) -> int:
         """Allocate and lock, for all devices."""
+        if BACKEND.forked:
+            raise DeviceUnavailableError(FORKED)
         runtime = self._cuda.runtime
-        return self._call(runtime.hostAlloc, nbytes, runtime.hostAllocPortable)
+        return allocated(runtime, runtime.hostAlloc, nbytes, runtime.hostAllocPortable)
 
     def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
         """Unlock and free."""

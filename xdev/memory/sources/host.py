@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import sys
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -46,13 +44,19 @@ class HostSource:
             fresh = _map(nbytes + slack)
         except (OSError, OverflowError, ValueError) as error:
             raise MemoryError(f"the system maps no {nbytes:,} B: {error}") from error
-        # Not .ctypes.data: that imports a module, which fails while Python shuts down.
-        start = int(np.frombuffer(fresh, np.uint8).__array_interface__["data"][0])
+        start = _start(fresh)
         address = -(-start // HUGE) * HUGE if slack else start
         self._maps[address] = fresh; return address  # fmt: skip # noqa: E702 - nothing is raised in between
 
-    def clear_pages(self, address: int, nbytes: int) -> slice:
+    def clear_pages(self, address: int, nbytes: int, segment: int) -> slice:
         """Give whole pages back, which are zeros when they are touched again.
+
+        Parameters
+        ----------
+        address, nbytes : int
+            The range [B].
+        segment : int
+            What :meth:`allocate` returned for the memory that it lies in.
 
         Returns
         -------
@@ -63,9 +67,9 @@ class HostSource:
         first, last = -(-address // page) * page, (address + nbytes) // page * page
         if last <= first or sys.platform != "linux":  # others keep what is there
             return slice(0, 0)
-        start, length = ctypes.c_void_p(first), ctypes.c_size_t(last - first)
-        failed = _libc().madvise(start, length, mmap.MADV_DONTNEED)
-        return slice(0, 0) if failed else slice(first - address, last - address)
+        memory = self._maps[segment]
+        memory.madvise(mmap.MADV_DONTNEED, first - _start(memory), last - first)
+        return slice(first - address, last - address)
 
     def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
         """Unmap."""
@@ -85,9 +89,9 @@ class HostSource:
         """Do nothing."""
 
 
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
+def _start(memory: mmap.mmap) -> int:
+    # Not .ctypes.data: that imports a module, which fails while Python shuts down.
+    return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
 
 
 def _map(nbytes: int) -> mmap.mmap:

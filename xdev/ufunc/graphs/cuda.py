@@ -16,12 +16,12 @@ from xdev import _optional, native
 from xdev.compile.launch import driver_library, kept_alive
 from xdev.device import device_of
 from xdev.device.cuda import BACKEND
+from xdev.device.streams import live_streams
 from xdev.errors import CaptureError
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.arrays import mark_uses
 from xdev.memory.bridges.cupy import device_allocator
 from xdev.memory.pools import Arena
-from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Array, ordered, read

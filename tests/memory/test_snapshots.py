@@ -5,17 +5,17 @@ import inspect
 import pickle
 import re
 import threading
+from contextlib import ExitStack
 from itertools import zip_longest
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from memory_laws import Slow, registered
 
 import xdev
 from xdev import memory
 from xdev.errors import OutOfMemoryError
 from xdev.memory import Pool
-from xdev.memory.history import csv_of, snapshot_of, state_after, timeline
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -78,6 +78,23 @@ def assert_is_pytorchs(found):
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own
 
 
+@pytest.fixture
+def fresh():
+    """Return a function that lets a new pool be the fake device's; with its source."""
+    with ExitStack() as stack:
+
+        def make(source, limit=None):
+            pool = Pool(source, limit=limit)
+            stack.enter_context(registered({(xdev.Device("fake"), "device"): pool}))
+            return pool
+
+        yield make
+
+
+def places(frames):
+    return [(frame["filename"], frame["line"]) for frame in frames]
+
+
 @pytest.mark.usefixtures("record")
 def test_events_are_in_order_and_name_their_lines():
     memory.reclaim()
@@ -94,71 +111,54 @@ def test_events_are_in_order_and_name_their_lines():
     assert actions[-7:] == [*grow, *grow, *free, "segment_free"]
     event = trace[-6]
     assert (event["size"], event["thread"]) == (50 * MIB, threading.get_ident())
-    places = [(frame["filename"], frame["line"]) for frame in event["frames"]]
-    assert (__file__, line) in places
-    del x
-
-
-@pytest.mark.usefixtures("record")
-def test_blocks_in_use_name_their_lines():
-    x = xdev.empty(MIB, device="cpu")
-    line = here() - 1
-    found = memory.snapshot("cpu", "host")
-    address = x.ctypes.data
+    assert (__file__, line) in places(event["frames"])
     blocks = [block for s in found["segments"] for block in s["blocks"]]
-    (block,) = [block for block in blocks if block["address"] == address]
-    lines = [(frame["filename"], frame["line"]) for frame in block["frames"]]
-    assert (__file__, line) in lines
-    assert block["requested_size"] == 8 * MIB
+    [block] = [block for block in blocks if block["address"] == x.ctypes.data]
+    assert (__file__, line) in places(block["frames"])
+    assert block["requested_size"] == 50 * MIB
 
 
 def test_without_a_record_the_blocks_alone_are_shown():
     with memory.track():
         x = xdev.empty(100, device="cpu")
+        line = here() - 1
         found = memory.snapshot("cpu", "host")
     assert_is_pytorchs(found)
-    assert found["device_traces"] == [[]]
-    assert found["pools"] == ["cpu"]
-    frames = [
-        frame["filename"]
-        for segment in found["segments"]
-        for block in segment["blocks"]
-        if block["address"] == x.ctypes.data
-        for frame in block["frames"]
-    ]
-    assert __file__ in frames  # the tracker knows it
+    assert (found["device_traces"], found["pools"]) == ([[]], ["cpu"])
+    blocks = [block for s in found["segments"] for block in s["blocks"]]
+    [block] = [block for block in blocks if block["address"] == x.ctypes.data]
+    assert (__file__, line) in places(block["frames"])  # the tracker knows it
 
 
 @pytest.mark.usefixtures("record")
-def test_a_block_that_waits_for_a_stream_is_pending():
-    source = FakeSource(1 << 30)
-    pool = Pool(source, name="waiting")
-    source.done = lambda _: False
+def test_a_block_that_waits_for_a_stream_is_pending(fresh):
+    pool = fresh(Slow())
     block = pool.acquire(MIB)
     pool.state.mark(block.chunk, (7,))
     del block
-    found = snapshot_of([pool])
+    found = memory.snapshot("fake")
     assert_is_pytorchs(found)
-    states = [b["state"] for s in found["segments"] for b in s["blocks"]]
+    [segment] = found["segments"]
+    states = [b["state"] for b in segment["blocks"]]
     assert states.count("active_pending_free") == 1
     assert "active_allocated" not in states
-    assert found["segments"][0]["active_size"] == MIB
+    assert segment["active_size"] == MIB
 
 
 @pytest.mark.usefixtures("record")
-def test_a_refusal_is_an_event():
-    pool = Pool(FakeSource(64 * MIB), limit=10 * MIB, name="small")
+def test_a_refusal_is_an_event(fresh):
+    pool = fresh(FakeSource(64 * MIB), limit=10 * MIB)
     block = pool.acquire(4 * MIB)
     with pytest.raises(OutOfMemoryError):
         pool.acquire(8 * MIB)
     line = here() - 1
-    found = snapshot_of([pool])
+    found = memory.snapshot("fake")
     assert_is_pytorchs(found)
     event = found["device_traces"][0][-1]
     assert (event["action"], event["size"]) == ("oom", 8 * MIB)
     assert event["device_free"] == 10 * MIB - pool.stats().reserved
-    assert (__file__, line) in [(f["filename"], f["line"]) for f in event["frames"]]
-    row = csv_of(found).splitlines()[-1]
+    assert (__file__, line) in places(event["frames"])
+    row = memory.snapshot_csv("fake").splitlines()[-1]
     assert row.endswith(f",allocate failure,(nil),{8 * MIB},0")
     assert block.nbytes == 4 * MIB
 
@@ -176,18 +176,12 @@ def test_a_record_keeps_the_last_events_and_a_second_one_starts_afresh():
     actions = [event["action"] for event in trace]
     assert actions[-3:] == ["alloc", "free_requested", "free_completed"]
     assert actions.count("alloc") + actions.count("free_completed") == 3
-
-
-def test_a_record_of_nothing_is_refused():
     with pytest.raises(ValueError, match="max_entries=0"):
         memory.record_history(max_entries=0)
 
 
-# -- RMM's log -------------------------------------------------------------------------
-
-
 def replay(text):
-    """Replay a log as RMM's benchmark does; return what is in use, and at most."""
+    """Replay RMM's log as its benchmark does; return what is in use, and at most."""
     assert text.splitlines()[0] == "Thread,Time,Action,Pointer,Size,Stream"
     live, most = {}, 0
     for row in csv.DictReader(text.splitlines()):
@@ -195,104 +189,35 @@ def replay(text):
         assert int(row["Thread"]) >= 0
         if row["Action"] == "allocate":
             assert row["Pointer"] not in live
-            assert int(row["Pointer"], 16) > 0
+            assert row["Stream"] in ("0", "0x55")
             live[row["Pointer"]] = int(row["Size"])
         else:
             assert row["Action"] == "free"
             assert live.pop(row["Pointer"]) == int(row["Size"])
         most = max(most, sum(live.values()))
-    return sum(live.values()), most
+    return live, most
 
 
 @pytest.mark.parametrize("entries", [10_000, 40])
-def test_a_replay_of_rmms_log_gives_the_ledgers_numbers(entries):
+def test_a_replay_of_rmms_log_gives_the_ledgers_numbers(fresh, entries):
     """Also where blocks are older than the record, or than its first event kept."""
     generator = np.random.default_rng(entries)
-    pool = Pool(FakeSource(1 << 30), name="replayed")
+    pool = fresh(FakeSource(1 << 30))
     kept = [pool.acquire(n) for n in generator.integers(1, MIB, 20).tolist()]
     memory.record_history(max_entries=entries)
     try:
         pool.reset_peak()
         for nbytes, gone in generator.integers(1, MIB, (100, 2)).tolist():
-            kept[gone % len(kept)] = pool.acquire(nbytes)
-        text = csv_of(snapshot_of([pool]))
-        at_end, most = replay(text)
+            kept[gone % len(kept)] = pool.acquire(nbytes, nbytes % 2 * 0x55)
+            assert_is_pytorchs(memory.snapshot("fake"))
+        text = memory.snapshot_csv("fake")
     finally:
         memory.record_history(enabled=False)
+    at_end, most = replay(text)
     look = pool.stats()
-    assert at_end == look.allocated
+    assert at_end == {hex(block.address): block.nbytes for block in kept}
+    assert sum(at_end.values()) == look.allocated
     if entries == 10_000:
         assert most == look.peak_allocated
         rows = text.count("allocate"), text.count("free")
         assert rows == (look.acquired, look.released)
-
-
-@pytest.mark.usefixtures("record")
-def test_the_log_of_a_device_is_of_all_its_kinds():
-    x = xdev.empty(100_000, device="cpu")
-    assert replay(memory.snapshot_csv("cpu"))[0] == memory.allocated("cpu")
-    assert f",allocate,{x.ctypes.data:#x},800000,0" in memory.snapshot_csv("cpu")
-
-
-#: Acquire so many bytes, or drop the block of a number, or give back what is free.
-STEPS = st.lists(
-    st.tuples(st.sampled_from("adar"), st.integers(1, 30 * MIB)), max_size=40
-)
-
-
-def step(pool, kept, action, number):
-    if action == "a":
-        kept.append(pool.acquire(number))
-    elif action == "d" and kept:
-        pool.release(kept.pop(number % len(kept)))
-    elif action == "r":
-        pool.reclaim()
-
-
-@given(before=STEPS, steps=STEPS, entries=st.sampled_from([7, 1000]))
-def test_every_moment_of_a_record_is_known(before, steps, entries):
-    pool, kept, seen = Pool(FakeSource(1 << 34)), [], []
-    for action, number in before:
-        step(pool, kept, action, number)
-    start = pool.stats()
-    memory.record_history(max_entries=entries)
-    try:
-        for action, number in steps:
-            step(pool, kept, action, number)
-            look = pool.stats()
-            seen.append((look.allocated, look.reserved))
-        found = snapshot_of([pool])
-    finally:
-        memory.record_history(enabled=False)
-
-    line = timeline(found, 0)
-    look = pool.stats()
-    last = state_after(found, 0)
-    assert last.blocks == {block.address: block.nbytes for block in kept}
-    assert (last.allocated, last.reserved) == (look.allocated, look.reserved)
-    assert state_after(found, 0, len(line.seconds)).blocks == last.blocks
-    assert state_after(found, 0, len(line.seconds)).segments == last.segments
-    for count, (used, held) in enumerate(
-        zip(line.allocated, line.reserved, strict=True), start=1
-    ):
-        state = state_after(found, 0, count)
-        assert (state.allocated, state.reserved) == (used, held)
-    if entries == 1000:
-        first = state_after(found, 0, 0)
-        assert (first.allocated, first.reserved) == (start.allocated, start.reserved)
-        moments = iter(zip(line.allocated, line.reserved, strict=True))
-        told = [(start.allocated, start.reserved), *moments]
-        position = 0
-        for moment in seen:  # each is one of the moments, in order
-            position = told.index(moment, position)
-
-
-def test_streams_are_handles_in_hexadecimal():
-    pool = Pool(FakeSource(1 << 30))
-    memory.record_history()
-    try:
-        block = pool.acquire(100, stream=0x55)
-        row = csv_of(snapshot_of([pool])).splitlines()[-1]
-    finally:
-        memory.record_history(enabled=False)
-    assert row.split(",")[2:] == ["allocate", hex(block.address), "512", "0x55"]

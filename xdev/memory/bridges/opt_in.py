@@ -1,0 +1,254 @@
+"""Bridges that go in by name alone: NumPy's buffers, PyTorch's and RMM's device memory.
+
+Who owns what, for how long: the pools own the segments, and a library's buffer is a
+block from its making to its end.
+
+NumPy and PyTorch call the native tier's C functions, which need neither Python nor its
+lock. Only where no free block of the very class is left do they call Python, and the
+pool's ladder serves: the limit holds, and a refusal is the library's own error.
+
+RMM (RAPIDS Memory Manager) calls Python for each block, by its callback resource. Its
+own pools hold a lock while they ask the resource below them; Python may collect garbage
+in that call, a buffer of the same pool too, and wait for ever: put none on top.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _optional, native
+from xdev._forks import immortal, module_lock
+from xdev.device import Device, devices, registry as backends
+from xdev.device.streams import live_streams
+from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.memory import registry
+from xdev.memory.arrays import POOLED
+from xdev.memory.bridges import Loans, device_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from xdev.memory.blocks import Chunk
+    from xdev.memory.pools import Pool
+
+THROW = "_ZN3c106detail14torchCheckFailEPKcS2_jS2_"  # c10::detail::torchCheckFail
+_lock = module_lock()  # guards the one below
+_handlers: list[Any] = []  # the one that NumPy has, from the first time on
+
+
+def native_functions(library: str) -> ModuleType:
+    """Return the native tier's C functions, which a library is to call.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no native tier.
+    """
+    module = native.module("pool")
+    if module is None:
+        raise ConfigurationError(
+            f"the bridge into {library} needs xdev's compiled part, which is "
+            f"{native.STATE}: install xdev where there is a C compiler (pip install ., "
+            f"with Cython, in its checkout), and do not set XDEV_NATIVE=0"
+        )
+    return module
+
+
+def serve(pool: Pool) -> Any:
+    """Return a pool's native free lists, whose misses Python serves from now on.
+
+    None where the pool keeps nothing. It ends with the interpreter.
+    """
+    lists = pool.state.share()
+    if lists is not None:
+        lists.serve(partial(_miss, pool))
+        atexit.register(lists.serve, None)
+    return lists
+
+
+def _miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int] | None:
+    try:
+        return pool.take_for_c(nbytes, stream)
+    except OutOfMemoryError:
+        return None
+
+
+def _keeps_nothing(pool: Pool) -> str:
+    return f"{pool.name}: its policy {pool.state.policy.name!r} keeps nothing"
+
+
+@final
+class NumpyBridge:
+    """NumPy's default allocator, for new arrays of 64 KiB and more.
+
+    A thread starts with NumPy's default handler, whichever its parent set, so the
+    bridge sets no handler: it puts the native tier's functions into the default one,
+    which NEP 49 describes. Other arrays stay the allocator's that was there, also where
+    they grow: only that one knows how large its buffers are.
+
+    After ``uninstall`` NumPy allocates as before. The bridge's ``free`` stays in place
+    for ever, since arrays may: what is not the pool's goes to the ``free`` that was
+    there. Nothing of it ends with the interpreter.
+
+    Parameters
+    ----------
+    pool : Pool, optional
+        Where buffers come from; the host pool without one.
+    """
+
+    def __init__(self, pool: Pool | None = None) -> None:
+        self._pool = pool or registry.pool("cpu", "host")
+
+    def install(self) -> str | None:
+        """Serve new arrays, unless this thread's handler is not NumPy's default."""
+        name = np._core.multiarray.get_handler_name()  # type: ignore[attr-defined] # noqa: SLF001
+        if name != "default_allocator":
+            return f"NumPy's memory handler was set to {name!r}"
+        tier = native_functions("numpy")
+        lists = serve(self._pool)
+        if lists is None:
+            return _keeps_nothing(self._pool)
+        with _lock:
+            if not _handlers:
+                handler = tier.NumpyHandler(POOLED)
+                handler.serve(lists)
+                if not _handlers:  # nor did a finalizer make it meanwhile
+                    _handlers.append(handler)
+                    handler.install()
+            _handlers[0].serve(lists)
+        return None
+
+    def uninstall(self) -> None:
+        """Let NumPy allocate as before."""
+        with _lock:
+            _handlers[0].serve(None)
+
+
+@final
+class TorchBridge:
+    """PyTorch's choice of CUDA allocator, which it keeps for the life of the process.
+
+    It goes in before PyTorch first allocates or not at all. A block belongs to the
+    stream that PyTorch names, and ``Tensor.record_stream`` marks it. PyTorch's own
+    figures (``torch.cuda.memory_allocated``) are not kept then; xdev's are.
+    """
+
+    def install(self) -> str | None:
+        """Set the allocator, unless PyTorch has used its own."""
+        torch = _optional.torch()
+        Device("cuda").require()
+        tier = native_functions("torch")
+        cuda = [device for device in devices() if device.type == "cuda"]
+        pools = [registry.pool(str(device)) for device in cuda]
+        served = tier.CupyAllocator(len(pools), 0)
+        for index, pool in enumerate(pools):
+            lists = serve(pool)
+            if lists is None:
+                return _keeps_nothing(pool)
+            served.open(index, lists)
+        marking, throw = partial(mark, pools), _throw(torch)
+        malloc, free, record = tier.torch_functions(served, marking, throw)
+        allocator = torch._C._cuda_customAllocator(malloc, free)  # noqa: SLF001 - takes addresses
+        allocator.set_record_stream_fn(record)
+        chosen = torch.cuda.memory._CUDAAllocator(allocator)  # noqa: SLF001
+        try:
+            torch.cuda.memory.change_current_allocator(chosen)
+        except RuntimeError as error:
+            return f"PyTorch uses an allocator already ({error})"
+        immortal(allocator)
+        return None
+
+    def uninstall(self) -> str | None:
+        """Return why it stays."""
+        return "PyTorch keeps its allocator for the life of the process"
+
+
+def mark(pools: list[Pool], address: int, stream: int) -> None:
+    """Mark a block: PyTorch's ``void record(void *address, cudaStream_t stream)``."""
+    for pool in pools:
+        chunk = pool.find(address)
+        if chunk is not None:
+            pool.state.mark(chunk, (stream,))
+
+
+def _throw(torch: Any) -> int:
+    """Return the address of PyTorch's function that throws its error; 0 without."""
+    library = Path(torch.__file__).parent / "lib" / "libc10.so"
+    function = getattr(ctypes.CDLL(str(library)), THROW, None)
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@cache
+def resource(pools: Callable[[int], Pool], index: int) -> Any:
+    """Return a device's pool as an ``rmm.mr.DeviceMemoryResource``; always the same.
+
+    It stays for the life of the process: C++ code may keep a copy, and that has the
+    bare addresses of Python's functions. A block belongs to the stream that RMM named
+    when it allocated. If RMM names another when it deallocates, which may be in a
+    finalizer, the block also waits for that one's work.
+    """
+    loans = Loans(partial(pools, index))
+
+    def allocate(nbytes: int, stream: Any) -> int:
+        _, handle = stream.__cuda_stream__()
+        return loans.take(nbytes, live_streams.see(handle))
+
+    def deallocate(address: int, _: int, stream: Any) -> None:
+        loans.take_back(address, stream.__cuda_stream__()[1])
+
+    kind = _optional.rmm().mr.CallbackMemoryResource
+    return immortal(kind(allocate, deallocate))
+
+
+@final
+class RmmBridge:
+    """RMM's resource of each device.
+
+    ``uninstall`` puts the former ones back; buffers that are alive stay valid, and
+    their blocks go back to xdev's pool.
+
+    Parameters
+    ----------
+    pools : callable, optional
+        Returns the pool of device number ``index``; the registry's without one.
+    """
+
+    def __init__(self, pools: Callable[[int], Pool] = device_pool) -> None:
+        self._mr = _optional.rmm().mr
+        self._pools = pools
+        self._before: dict[int, Any] = {}  # the former resources, by device
+
+    def install(self) -> str | None:
+        """Set the resources, unless one is not of RMM's default kind.
+
+        Where no device can be used, the first one's says why when it is asked.
+        """
+        mr = self._mr
+        indices = range(max(1, backends.backend("cuda").count()))
+        before = {index: mr.get_per_device_resource(index) for index in indices}
+        for index, current in before.items():
+            if not isinstance(current, mr.CudaMemoryResource):
+                return (
+                    f"RMM's resource of device {index} was set to {current!r}; to let "
+                    f"xdev's pool in, call rmm.mr.set_per_device_resource({index}, "
+                    f"rmm.mr.CudaMemoryResource()), then "
+                    f"xdev.memory.bridges.install('rmm')"
+                )
+        for index in before:
+            mr.set_per_device_resource(index, resource(self._pools, index))
+        self._before = before
+        return None
+
+    def uninstall(self) -> None:
+        """Put the former resources back, unless somebody set others since."""
+        mr, before, self._before = self._mr, self._before, {}
+        for index, former in before.items():
+            if mr.get_per_device_resource(index) is resource(self._pools, index):
+                mr.set_per_device_resource(index, former)
