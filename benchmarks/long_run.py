@@ -311,7 +311,8 @@ def rounds(
 ) -> tuple[list[dict[str, Any]], dict[str, list[Any]]]:
     """Work for so long; return a row for each piece of work, and the curve."""
     work = Work(device)
-    rows = [{"name": n, "times": 0, "hazards": 0, "first": ""} for n in work.pieces]
+    rows: list[dict[str, Any]]
+    rows = [{"name": name, "times": 0, "hazards": 0} for name in work.pieces]
     curve: dict[str, list[Any]] = {"seconds": []}
     start = reclaimed = time.monotonic()
     number, told = 0, start
@@ -326,7 +327,7 @@ def rounds(
                 work.pieces[row["name"]]()
             except Exception as error:  # noqa: BLE001 - each is counted and told
                 row["hazards"] += 1
-                row["first"] = row["first"] or f"{type(error).__name__}: {error}"[:300]
+                row.setdefault("first", f"{type(error).__name__}: {error}"[:300])
         if bridged:
             memory.bridges.uninstall("numpy")
         now = time.monotonic()
@@ -362,7 +363,7 @@ def main() -> int:
         print(
             f"{row['name']:16} {row['times']:8} times, {row['hazards']} wrong", end=""
         )
-        print(f"  {row['first']}")
+        print(f"  {row.get('first', '')}")
     for name, line in lines.items():
         print(f"{name:16} {line}")
     print(f"{hazards} hazards; {'flat' if flat else 'not flat'}")
