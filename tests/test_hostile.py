@@ -91,6 +91,17 @@ INTERFACE = ANYTHING | st.fixed_dictionaries(
         "mask": ANYTHING,
     },
 )
+# NumPy believes an address, and reads there: here is none, but a buffer of no bytes.
+HOST_INTERFACE = ANYTHING | st.fixed_dictionaries(
+    {"data": ANYTHING, "shape": ANYTHING | st.just((2,))},
+    optional={
+        "typestr": ANYTHING | st.just("<f8"),
+        "strides": ANYTHING,
+        "version": ANYTHING | st.just(3),
+        "descr": ANYTHING,
+        "offset": ANYTHING,
+    },
+)
 METHODS = ("__array__", "__len__", "__index__", "__iter__", "__float__", "__bool__")
 METHODS += ("__dlpack__", "__dlpack_device__", "__array_namespace__")
 NOUNS = ("shape", "dtype", "ndim", "size", "device", "strides")
@@ -108,6 +119,8 @@ def liars(draw):
         attributes[name] = property(lie) if answer is lie else answer
     if draw(st.booleans()):
         attributes["__cuda_array_interface__"] = draw(INTERFACE)
+    if draw(st.booleans()):
+        attributes["__array_interface__"] = draw(HOST_INTERFACE)
     if draw(st.booleans()):
         attributes["__array_struct__"] = draw(ANYTHING)
     return an(**attributes)
@@ -427,6 +440,14 @@ import numpy as np
 import xdev
 from xdev import memory
 
+@xdev.vectorize
+def scaled(x, y):
+    return 2 * x + y
+
+@xdev.kernel
+def copied(i, x, out):
+    out[i] = x[i]
+
 random.seed(int(sys.argv[1]))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 host = np.ones(1 << 18)
@@ -442,6 +463,9 @@ steps = [
     lambda: xdev.to_numpy(xdev.to_device(host, "fake")),
     lambda: [xdev.sum(y) for y in xdev.batches([host] * 3, xdev.default_device())],
     lambda: memory.reclaim(),
+    lambda: scaled(x, x, out=xdev.empty_like(x)),
+    lambda: xdev.sum(scaled(x, 1.0)),
+    lambda: copied[x.shape[0]](x, xdev.empty_like(x)),
 ]
 for step in steps:
     step()
@@ -481,13 +505,16 @@ for _ in range(50):  # threads of batches end on their own
 assert interrupts > 20, interrupts
 assert memory.allocated() == before, (memory.allocated(), before)
 assert float(xdev.sum(xdev.add(x, x))) == 1 << 19
+assert float(xdev.sum(scaled(x, x))) == 3 << 18
 assert np.array_equal(xdev.to_numpy(xdev.sort(-x)), -host)
 """
 
 
 @pytest.mark.parametrize("where", ["cpu", "fake"])
 @pytest.mark.parametrize("native", ["0", "1"])
-def test_after_interrupts_anywhere_nothing_is_lost(python, where, native):
-    """Some five hundred a process, in allocations, copies, ufuncs, sorts and draws."""
-    run = python("-c", INTERRUPTED, 1, XDEV_DEVICE=where, XDEV_NATIVE=native)
+def test_after_interrupts_anywhere_nothing_is_lost(python, tmp_path, where, native):
+    """Some five hundred a process, in allocations, copies, launches, sorts, draws."""
+    program = tmp_path / "interrupted.py"
+    program.write_text(INTERRUPTED)
+    run = python(program, 1, XDEV_DEVICE=where, XDEV_NATIVE=native)
     assert run.returncode == 0, run.stderr
