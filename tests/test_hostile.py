@@ -478,17 +478,23 @@ def interrupt():
         time.sleep(random.uniform(0, 0.004))
         os.kill(pid, signal.SIGINT)
 
-interrupts, done = 0, 0
-sender = threading.Thread(target=interrupt, daemon=True)
-end = time.monotonic() + 1.5
-while time.monotonic() < end:
+def work():
+    global interrupts
     try:
         if sender.ident is None:
             sender.start()
         while time.monotonic() < end:
             random.choice(steps)()
-            done += 1
     except KeyboardInterrupt:
+        interrupts += 1
+
+interrupts = 0
+sender = threading.Thread(target=interrupt, daemon=True)
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    try:
+        work()
+    except KeyboardInterrupt:  # a second one, just after the first
         interrupts += 1
 while not over.is_set() or sender.is_alive():
     try:
