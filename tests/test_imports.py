@@ -112,35 +112,6 @@ print(*(name for name, _ in first[2]))
     assert run(code) == "cpu cuda fake\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "room"),
-    [
-        ("to_numpy", "transfer"),
-        ("timeit", "timing"),
-        ("vectorize", "ufunc.scalar"),
-        ("guvectorize", "ufunc.generalized"),
-        ("graph", "ufunc.graphs"),
-        ("kernel", "ufunc.kernels"),
-    ],
-)
-def test_lazy_names_are_the_rooms_own_objects(run, name, room):
-    code = f"""
-import inspect, pickle, sys
-import xdev
-
-assert "{name}" in dir(xdev) and "xdev.{room}" not in sys.modules
-found = xdev.{name}
-assert found is vars(sys.modules["xdev.{room}"])["{name}"] is vars(xdev)["{name}"]
-assert inspect.isfunction(found) or inspect.isclass(found)
-assert pickle.loads(pickle.dumps(found)) is found
-assert inspect.signature(found).parameters and found.__doc__
-from xdev import {name}
-assert {name} is found
-print("fine")
-"""
-    assert run(code) == "fine\n"
-
-
 def test_from_xdev_import_star_gives_every_public_name(run):
     code = (
         "from xdev import *; import sys, xdev;"
@@ -182,14 +153,6 @@ def test_no_file_is_crowded():
             crowded.append((path.name, len(lines)))
 
     assert not crowded
-
-
-def test_all_holds_the_facades_names():
-    assert set(xdev.facade.__all__) <= set(xdev.__all__)
-
-
-def test_the_extensions_are_modules_to_import(run):
-    assert run("import xdev.linalg, xdev.fft as f; print(f.fft.__name__)") == "fft\n"
 
 
 @pytest.mark.parametrize(

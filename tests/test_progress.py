@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev._progress import Progress
 from xdev.cli import main
 from xdev.timing import compare, sweep
 
@@ -69,23 +68,3 @@ def test_bench_shows_one_beside_its_output(monkeypatch, capsys):
     main(["bench", "--n", "99", "--device", "cpu"])
     assert "timing [###" in terminal.getvalue()
     assert "timing [" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("shown", [True, False])
-def test_without_standard_error_and_without_a_total_it_works(shown, monkeypatch):
-    terminal = Terminal() if shown else None
-    monkeypatch.setattr("sys.stderr", terminal)
-    with Progress("reading") as bar:
-        for _ in range(1200):
-            bar.update()
-    assert terminal is None or "reading 1,200, 0 s" in terminal.getvalue()
-
-
-def test_steps_that_come_fast_are_not_all_written(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("xdev._progress.PAUSE", 1000.0)
-    with Progress("reading", 1000) as bar:
-        for _ in range(1000):
-            bar.update()
-    assert terminal.getvalue().count("reading") == 1
