@@ -8,7 +8,6 @@ from types import ModuleType
 import pytest
 
 import xdev
-from xdev import _optional
 
 ROOMS = ("device", "facade", "memory", "random", "timing", "transfer", "ufunc")
 HEAVY = {"cupy", "numba", "dask", "torch", "scipy", "array_api_compat.numpy", "cuda"}
@@ -41,14 +40,6 @@ def test_import_loads_nothing_optional_and_of_the_rest_what_numpy_does(run):
     assert "xdev.device.registry" in loaded
     for name in ("device.cuda", "device.fake", "device.natives", "_optional"):
         assert f"xdev.{name}" not in loaded
-
-
-@pytest.mark.skipif(not _optional.installed("cupy"), reason="needs the group cuda")
-def test_who_imported_cupy_before_waits_for_no_module_in_the_first_call(run):
-    rooms = '{"xdev.ufunc.cuda", "xdev.ufunc.scalar"}'
-    for first, second, found in ("cupy", "xdev", rooms), ("xdev", "cupy", "set()"):
-        loaded = f"{rooms} & set(sys.modules)"
-        run(f"import sys, {first}, {second}; assert {loaded} == {found}")
 
 
 def test_small_host_programs_load_nothing_optional(run):
