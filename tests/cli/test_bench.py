@@ -76,8 +76,15 @@ def test_every_row_has_its_times_and_its_samples(real_device, dtype, tmp_path, c
     assert (record["n"], record["dtype"]) == (1000, dtype)
 
 
+def test_json_without_a_file_is_printed_and_nothing_else(capsys):
+    main(["bench", "--n", "99", "--device", "cpu", "--json"])
+    record = json.loads(capsys.readouterr().out)
+    assert record.keys() >= {"rows", "environment", "left_out", "n"}
+
+
 def test_what_is_left_out_is_named_with_the_reason(first):
     left_out, text = json.loads(first.path.read_text())["left_out"], first.text
+    assert all(len(line) <= 80 for line in text.splitlines())
     reason = xdev.Device("cuda").reason or "they are of --device cuda"
     assert left_out["CuPy arrays out="] == reason
     assert reason in " ".join(text.split())
