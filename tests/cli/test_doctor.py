@@ -125,7 +125,7 @@ def hidden(m):
 
 
 def held(mode, *memory):
-    card = doctor.Card(xdev.Device("cuda:1"), mode, tuple(memory) or None)
+    card = xdev.Device("cuda:1"), mode, memory or None
     return lambda m: m.patch.setattr(doctor, "_cards", lambda: [card])
 
 
@@ -305,7 +305,7 @@ def test_without_a_gpu_asked_for_nothing_of_cuda_is_missed(python, tmp_path):
 def test_a_device_that_works_is_well(real_device, found):
     assert found("every device")[0] == "ok"
     if real_device.type == "cuda":
-        assert all(one.memory[1] > one.memory[0] > 0 for one in doctor._cards())
+        assert all(total > free > 0 for *_, (free, total) in doctor._cards())
         for check in ("CUDA driver", "GPU", "visible GPUs", "CUDA compiler"):
             assert found(check)[0] == "ok"
 
