@@ -367,7 +367,7 @@ def main() -> int:
     for name, line in lines.items():
         print(f"{name:16} {line}")
     print(f"{hazards} hazards; {'flat' if flat else 'not flat'}")
-    facts = {"device": str(device), "seconds": options.seconds, "flat": flat}
+    facts = {"device": str(device), "seconds": round(options.seconds), "flat": flat}
     facts |= {"hazards": hazards, "bytes": lines, "curve": curve}
     record.write(options.json, rows, **facts)
     return 1 if hazards else 0
