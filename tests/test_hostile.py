@@ -328,7 +328,7 @@ for seed in own, [[own]], deep:
         random.default_rng(seed)
     except ValueError as error:
         print(str(error)[:8])
-a, b = random.default_rng([1, [2, (3,)]]), random.default_rng([1, 2, 3])
+a, b = random.default_rng([1, 2, 3]), random.default_rng((1, 2, 3))
 print(float(a.random()) == float(b.random()))
 """
     run = python("-c", program, XDEV_DEVICE="cpu")
@@ -431,7 +431,6 @@ def copied(i, x, out):
     out[i] = x[i]
 
 random.seed(int(sys.argv[1]))
-signal.signal(signal.SIGINT, signal.default_int_handler)
 host = np.ones(1 << 18)
 x = xdev.ones(1 << 18)
 rng = xdev.random.default_rng(1)
@@ -463,27 +462,29 @@ def interrupt():
 def work():
     global interrupts
     try:
-        if sender.ident is None:
-            sender.start()
         while time.monotonic() < end:
             random.choice(steps)()
     except KeyboardInterrupt:
         interrupts += 1
 
+def raise_in_work(_, frame):
+    while frame:
+        if frame.f_code is work.__code__:
+            raise KeyboardInterrupt
+        frame = frame.f_back
+
 interrupts = 0
+signal.signal(signal.SIGINT, raise_in_work)
 sender = threading.Thread(target=interrupt, daemon=True)
+sender.start()
 end = time.monotonic() + 1.5
 while time.monotonic() < end:
     try:
         work()
     except KeyboardInterrupt:  # a second one, just after the first
         interrupts += 1
-while not over.is_set() or sender.is_alive():
-    try:
-        over.set()
-        sender.join()
-    except KeyboardInterrupt:
-        pass
+over.set()
+sender.join()
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 for _ in range(50):  # threads of batches end on their own
     gc.collect()
