@@ -15,7 +15,7 @@ import numpy as np
 
 import xdev
 from xdev import _optional
-from xdev.cli.info import in_columns, print_json
+from xdev.cli.info import add_command, in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import Comparison, compare, verdict
@@ -196,12 +196,8 @@ DTYPES = (
 
 def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
-    command = commands.add_parser(
-        "bench",
-        help="time f(x, y) = x + y on host and device arrays, with and without out=",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "time f(x, y) = x + y on host and device arrays, with and without out="
+    command = add_command(commands, "bench", run, help=about, epilog=EXAMPLES)
     option = command.add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
     option(
@@ -230,7 +226,6 @@ def add_to(commands: Any) -> None:
         metavar="FILE",
         help="what an earlier --json wrote: exit 1 where a row has become slower",
     )
-    command.set_defaults(run=run)
 
 
 def _size(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import shutil
@@ -19,6 +18,7 @@ from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
 BROKEN, WARNING, OK = "broken", "warning", "ok"
@@ -68,14 +68,9 @@ class Finding:
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    command = commands.add_parser(
-        "doctor",
-        help="find what is broken in this set-up, and say what to do",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "find what is broken in this set-up, and say what to do"
+    command = info.add_command(commands, "doctor", run, help=about, epilog=EXAMPLES)
     info.add_json_to(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

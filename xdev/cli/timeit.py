@@ -13,7 +13,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xdev.cli.info import add_json_to, print_json
+from xdev.cli.info import add_command, add_json_to, print_json
 from xdev.timing.sampling import RUN_SECONDS, SETUP, STATEMENT, begin_code
 
 if TYPE_CHECKING:
@@ -36,12 +36,8 @@ examples:
 
 def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
-    command = commands.add_parser(
-        "timeit",
-        help="time a statement, as python -m timeit does, to the end of its work",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "time a statement, as python -m timeit does, to the end of its work"
+    command = add_command(commands, "timeit", run, help=about, epilog=EXAMPLES)
     option = command.add_argument
     option("-n", "--number", type=int, default=0, help="how many times to run it")
     option(
@@ -69,7 +65,6 @@ def add_to(commands: Any) -> None:
     )
     add_json_to(command)
     option("statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)")
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
