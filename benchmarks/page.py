@@ -34,6 +34,8 @@ COLUMNS = {
 TOLD = {"name", "group", "candidate", "samples", "bandwidth", "copy_bandwidth"}
 TOLD |= {"launch", "device", "notes", "loops", "mean", "std", "nbytes", "first_call"}
 TOLD |= {"offsets"}  # NumPy's arrays', in the numpy_bridge program
+# What a record says that is no fact of a line: it is told otherwise, or not at all.
+BESIDE = {"about", "environment", "rows", "controls", "curve", "bytes"}
 FACADE = "facade"  # the program whose rows have a page of their own
 LONGEST = 250  # of the reason why somebody was left out [characters]
 
@@ -75,6 +77,9 @@ def write(path: Path, folder: Path = PAGES) -> Path:
             continue
         lines += [*_about(record), *([] if where == before else ["", where])]
         lines += [*_facts(record), *_tables(program, record, folder / name)]
+        if "curve" in record:
+            plot = folder / f"{name}-{program}.png"
+            lines += ["", *_curve(record, plot)]
         before = where
     page = folder / f"{name}.md"
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -122,6 +127,31 @@ def _tables(program: str, record: dict[str, Any], stem: Path) -> list[str]:
     return lines
 
 
+def _curve(record: dict[str, Any], plot: Path) -> list[str]:
+    """Draw bytes over time; return the line that fits each, and the picture."""
+    from matplotlib.figure import Figure
+
+    curve, cells = record["curve"], [["", "mean", "growth an hour", "flat"]]
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    minutes = [seconds / 60 for seconds in curve["seconds"]]
+    for name, line in record["bytes"].items():
+        axes.plot(minutes, [nbytes / 2**20 for nbytes in curve[name]], label=name)
+        growth, error = (
+            line[key] / 2**20 for key in ("growth an hour", "standard error")
+        )
+        grown = f"{growth:.3g} ± {error:.2g} MiB"
+        cells.append(
+            [name, text_of(line["mean"]), grown, "yes" if line["flat"] else "no"]
+        )
+    axes.set(xlabel="time [min]", ylabel="memory [MiB]", ylim=(0, None))
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend()
+    figure.savefig(plot, dpi=120)
+    picture = f"![memory over time, {record['device']}]({plot.name})"
+    return [markdown(cells), "", picture]
+
+
 def _about(record: dict[str, Any]) -> list[str]:
     """Return the program's words on itself, without how it is called."""
     about = (record.get("about") or "").strip()
@@ -146,7 +176,7 @@ def _facts(record: dict[str, Any]) -> list[str]:
     for key, value in record.items():
         if key == "left_out":
             lines += _reasons("left out", value)
-        elif key not in ("about", "environment", "rows", "controls"):
+        elif key not in BESIDE:
             lines += _said(key.replace("_", " "), value)
     return lines if lines[1:] else []
 

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -84,6 +85,13 @@ def _is_public(name):
         if part.startswith("_") and not part.startswith("__"):
             return False
     return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files(tmp_path_factory):
+    """Temporary files of the tests, and of what they run, go where pytest's do."""
+    os.environ["TMPDIR"] = str(tmp_path_factory.mktemp("temporary"))
+    tempfile.tempdir = None  # it is asked for anew
 
 
 @pytest.fixture(scope="module", autouse=True)

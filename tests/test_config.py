@@ -75,10 +75,6 @@ def test_invalid_settings_name_the_valid_ones(read, name, text, way):
     assert repr(text) in str(caught.value)
 
 
-def test_num_threads_is_a_count_of_processors(read):
-    assert read("XDEV_NUM_THREADS", "") >= 1
-
-
 def test_every_setting_has_cases(read):
     assert {name for name, *_ in VALID + INVALID} == read.names
 

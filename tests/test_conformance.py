@@ -1,7 +1,5 @@
 """The program that runs array-api-tests: what it finds, on a suite of four tests."""
 
-import importlib.util
-import sys
 import tomllib
 from pathlib import Path
 
@@ -86,17 +84,6 @@ def test_a_suite_that_does_not_run_is_no_agreement(suite, run):
     (suite / "array_api_tests" / "__init__.py").unlink()
     (suite / "array_api_tests").rmdir()
     assert run([])[0] == 2
-
-
-def test_few_examples_prove_no_entry_wrong():
-    spec = importlib.util.spec_from_file_location("conformance", PROGRAM)
-    program = importlib.util.module_from_spec(spec)
-    sys.modules["conformance"] = program
-    spec.loader.exec_module(program)
-
-    assert program.judge({"a": "passed"}, {"a": "why"}, examples=5)
-    assert not program.judge({"a": "passed"}, {"a": "why"}, examples=20)
-    assert not program.judge({"a": "failed"}, {}, examples=5)
 
 
 def test_the_table_gives_each_id_once_with_a_reason():

@@ -57,19 +57,3 @@ def test_out_of_memory_says_it_all():
     for part in ("cuda:0", "4,096 B", "100 B", "200 B", "300 B", "set_limit", "a.py:3"):
         assert part in str(error)
     assert "track()" not in str(error)
-
-
-def test_out_of_memory_without_a_limit_or_holders_names_other_ways():
-    text = str(errors.OutOfMemoryError("cpu", 4096, 100, 200, None))
-
-    assert "limit" not in text
-    assert "Drop arrays or work in smaller pieces." in text
-    assert "xdev.memory.track()" in text
-
-
-def test_out_of_memory_of_a_library_quotes_it_and_asks_for_room():
-    error = errors.OutOfMemoryError("cuda:0", 0, 1, 2, None, (), "CUFFT_ALLOC_FAILED")
-
-    assert error.library == "CUFFT_ALLOC_FAILED"
-    assert "failed (CUFFT_ALLOC_FAILED)" in str(error)
-    assert "lower limit with xdev.memory.set_limit" in str(error)

@@ -1,6 +1,8 @@
 """Tests leave the user's home as it is."""
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,12 @@ PROGRAM = """if 1:
 @pytest.mark.parametrize("name", VARIABLES)
 def test_caches_have_a_folder_of_their_own(name):
     assert os.environ[name]
+
+
+def test_temporary_files_lie_in_pytests_folder(tmp_path_factory, python):
+    run = python("-c", "import tempfile; print(tempfile.gettempdir())")
+    for folder in tempfile.gettempdir(), run.stdout.strip():
+        assert tmp_path_factory.getbasetemp() in Path(folder).parents
 
 
 def test_what_tests_run_writes_nothing_into_the_home(tmp_path, python):

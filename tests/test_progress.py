@@ -1,16 +1,16 @@
 """A bar on long work: in a terminal, gone when the work is done, and nowhere else."""
 
 import io
+import time
 
 import numpy as np
 import pytest
 
 import xdev
-from xdev._progress import Progress
-from xdev.cli import main
 from xdev.timing import compare, sweep
 
 X = np.ones(64)
+STEP = 0.11  # s: what comes faster is not all shown
 
 
 class Terminal(io.StringIO):
@@ -18,29 +18,28 @@ class Terminal(io.StringIO):
         return True
 
 
+def slow():
+    time.sleep(STEP)
+
+
 def comparing(progress):
-    compare({"one": X.sum, "two": lambda: np.sum(X)}, repeat=2, progress=progress)
+    compare({"one": slow, "two": slow}, number=1, repeat=2, progress=progress)
 
 
 def sweeping(progress):
-    sweep(lambda n: {"sum": np.ones(n).sum}, [4, 8], repeat=1, progress=progress)
+    sweep(lambda _: {"one": slow}, [4, 8], number=1, repeat=1, progress=progress)
 
 
 def moving(progress):
-    list(xdev.batches([X, X, X], "cpu", progress=progress))
+    for _ in xdev.batches([X, X, X], "cpu", progress=progress):
+        slow()
 
 
 WORKS = {"timing": comparing, "sizes": sweeping, "batches": moving}
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    monkeypatch.setattr("xdev.timing.comparison.RUN_SECONDS", 1e-5)
-    monkeypatch.setattr("xdev._progress.PAUSE", 0.0)
-
-
 @pytest.mark.parametrize("title", WORKS)
-def test_a_terminal_shows_each_step_and_is_clean_at_the_end(title, monkeypatch):
+def test_a_terminal_shows_the_steps_and_is_clean_at_the_end(title, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
 
@@ -48,8 +47,9 @@ def test_a_terminal_shows_each_step_and_is_clean_at_the_end(title, monkeypatch):
 
     *steps, last, end = terminal.getvalue().split("\r")[1:]
     total = {"timing": 4, "sizes": 2, "batches": 3}[title]
-    counts = [f"{title} [", *[f" {k}/{total}, " for k in range(1, total + 1)]]
-    assert all(any(count in step for step in steps) for count in counts)
+    assert steps[0].startswith(f"{title} [")
+    assert f" 0/{total}, " in steps[0]
+    assert f" {total}/{total}, " in steps[-1]
     assert all(len(step) <= 79 for step in steps)
     assert (last.strip(), end) == ("", "")
 
@@ -61,31 +61,3 @@ def test_what_is_no_terminal_or_not_asked_gets_nothing(title, progress, monkeypa
     monkeypatch.setattr("sys.stderr", file)
     WORKS[title](progress=progress)
     assert file.getvalue() == ""
-
-
-def test_bench_shows_one_beside_its_output(monkeypatch, capsys):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    main(["bench", "--n", "99", "--device", "cpu"])
-    assert "timing [###" in terminal.getvalue()
-    assert "timing [" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("shown", [True, False])
-def test_without_standard_error_and_without_a_total_it_works(shown, monkeypatch):
-    terminal = Terminal() if shown else None
-    monkeypatch.setattr("sys.stderr", terminal)
-    with Progress("reading") as bar:
-        for _ in range(1200):
-            bar.update()
-    assert terminal is None or "reading 1,200, 0 s" in terminal.getvalue()
-
-
-def test_steps_that_come_fast_are_not_all_written(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("xdev._progress.PAUSE", 1000.0)
-    with Progress("reading", 1000) as bar:
-        for _ in range(1000):
-            bar.update()
-    assert terminal.getvalue().count("reading") == 1

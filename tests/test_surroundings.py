@@ -2,8 +2,6 @@
 
 import pytest
 
-from xdev import _optional
-
 PROGRAM = """
     import numpy as np, xdev
     from xdev import memory
@@ -44,10 +42,12 @@ PROGRAM = """
     assert memory.get_limit("cpu") > 0
     memory.set_limit(None, "cpu")
     assert "cpu" in memory.summary("cpu")
-    if xdev.native.module("pool") is not None:
+    try:
         memory.bridges.install("numpy")
         assert np.ones(100_000).sum() == 100_000
         memory.bridges.uninstall("numpy")
+    except xdev.ConfigurationError:  # there is no compiled part
+        pass
 """
 NUMBAS = """
     import numba
@@ -63,11 +63,6 @@ NUMBAS = """
         pass
     else:
         raise AssertionError("its own function's bounds are not checked")
-"""
-CUDA = """
-    from xdev.compile import numba_cuda
-    f4 = (np.dtype("f4"),)
-    assert numba_cuda.ltoir(lambda x: x + x, f4, f4, "f", (9, 0))
 """
 INFO = """
     from xdev.cli import main
@@ -136,8 +131,7 @@ SMALL = """
 @pytest.mark.parametrize("compiled", [True, False])
 def test_numbas_settings_are_for_its_own_functions(run, tmp_path, compiled):
     own = NUMBAS.replace("COMPILED", str(compiled))
-    cuda = CUDA if _optional.installed("numba_cuda") else ""
     settings = SETTINGS if compiled else SETTINGS | {"DISABLE_JIT": "1"}
     numbas = {f"NUMBA_{name}": value for name, value in settings.items()}
     numbas["XDEV_CACHE_DIR"] = str(tmp_path)  # without anything: all is compiled
-    run(SMALL if compiled else PROGRAM, own, cuda, **numbas)
+    run(SMALL if compiled else PROGRAM, own, **numbas)

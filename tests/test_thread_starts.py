@@ -5,7 +5,7 @@ import os
 import pytest
 
 PROGRAM = """if 1:
-    import os, sys, threading, time
+    import _thread, os, sys, threading, time
     import numpy as np, xdev
 
     @xdev.kernel
@@ -21,16 +21,19 @@ PROGRAM = """if 1:
         add_one[len(x)](x, out)
         return (out == 2).all()
 
-    real = threading._start_new_thread
+    name = "_start_new_thread"
+    if sys.version_info >= (3, 13):
+        name = "_start_joinable_thread"
+    real = getattr(threading, name)
 
     def in_the_middle(during, work):
-        def start(*arguments):
-            threading._start_new_thread = real
+        def start(*arguments, **options):
+            setattr(threading, name, real)
             print("starts", flush=True)
             during()
-            return real(*arguments)
+            return real(*arguments, **options)
 
-        threading._start_new_thread = start
+        setattr(threading, name, start)
         assert work()
 
     def ended(child):
@@ -52,7 +55,7 @@ PROGRAM = """if 1:
             assert ended(child) == 3
             done.set()
 
-        real(fork, ())
+        _thread.start_new_thread(fork, ())
         assert done.wait(60)
 
     def never():

@@ -34,6 +34,8 @@ FREED = {EMPTY}
 #: By identity: freed arrays that have no mark of their own, or whose line is known; and
 #: the lines that freed them.
 _noted: dict[int, tuple[weakref.ref[Any], str]] = {}
+# NumPy 2.5 deprecates to set the attribute, and has this method for who must.
+_set_dtype: Any = getattr(np.ndarray, "_set_dtype", np.ndarray.dtype.__set__)  # type: ignore[attr-defined]
 
 
 class Remains:
@@ -57,7 +59,7 @@ def mark(x: np.ndarray[Any, Any]) -> None:
     if x.dtype.hasobject:  # NumPy does not let go of what such an array refers to
         note(x)
     else:
-        np.ndarray.dtype.__set__(x, dtype)  # type: ignore[attr-defined]
+        _set_dtype(x, dtype)
 
 
 def note(x: Any, line: str = "") -> None:

@@ -19,6 +19,7 @@ ALONE = {
     "import_cost": "what an import adds",
     "growth": "functions of xdev beside a copy",
     "ledger": "bytes that are explained",
+    "long_run": "whether memory is flat, and results are NumPy's",
     "naive_timeit": "two ways to time one call",
     "tracking": "what tracking adds to the pool's own calls",
 }

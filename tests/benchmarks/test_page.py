@@ -36,6 +36,20 @@ RECORDS = {
             *(sized("A", 1000, 2e-6), sized("B", 1000, 1e-6)),
         ],
     },
+    "long_run": WHERE
+    | {
+        "device": "cpu",
+        "bytes": {
+            "reserved": {
+                "mean": 2**21,
+                "growth an hour": 2**20,
+                "standard error": 2**19,
+                "flat": True,
+            }
+        },
+        "curve": {"seconds": [0, 60], "reserved": [2**21, 2**21]},
+        "rows": [{"name": "sorts", "times": 7, "hazards": 0}],
+    },
 }
 
 
@@ -55,8 +69,10 @@ def test_what_failed_was_left_out_or_has_several_sizes_is_there(tmp_path):
     assert lines[1].endswith("…")
     assert "![x + y over n](abacus-sizes-0.png)" in text
     assert "- B is faster than A from n = 100 on" in text
-    data = (tmp_path / "pages" / "abacus-sizes-0.png").read_bytes()
-    assert data.startswith(b"\x89PNG")
+    assert "| reserved | 2.000 MiB | 1 ± 0.5 MiB | yes |" in text
+    assert "![memory over time, cpu](abacus-long_run.png)" in text
+    for plot in ("abacus-sizes-0.png", "abacus-long_run.png"):
+        assert (tmp_path / "pages" / plot).read_bytes().startswith(b"\x89PNG")
 
 
 def test_pages_of_the_kept_records_are_theirs(tmp_path, monkeypatch):

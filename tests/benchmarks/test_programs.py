@@ -84,6 +84,16 @@ def test_the_harness_tells_how_often_it_was_wrong(record):
     assert sum(row.get(verdict, 0) for verdict in verdicts) == row["comparisons"] == 3
 
 
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_a_long_run_does_all_of_its_work_and_nothing_is_wrong(record, device):
+    words = f"--device={device}", "--seconds=1", "--every=0.1"
+    told = record("long_run.py", *words)
+    assert told["hazards"] == 0, told["rows"]
+    assert sum(row["times"] > 0 for row in told["rows"]) >= 11
+    assert all(told["curve"].values())
+    assert told["curve"].keys() - {"seconds"} == told["bytes"].keys()
+
+
 @pytest.mark.parametrize(("program", "least"), [("creation", 4), ("sizes", 1)])
 def test_programs_over_compare_have_a_row_for_each_peer(record, program, least):
     groups = {}

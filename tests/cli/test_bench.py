@@ -42,8 +42,6 @@ def saved(first, tmp_path):
         record = json.loads(first.path.read_text()) | facts
         for row in record["rows"]:
             row["samples"] = [times * seconds for seconds in row["samples"]]
-            if "conditions" in facts:
-                row["conditions"] = facts["conditions"]
         path = tmp_path / "changed.json"
         path.write_text(json.dumps(record))
         return ["bench", "--n", "100", "--device", "cpu", "--baseline", str(path)]
@@ -78,8 +76,15 @@ def test_every_row_has_its_times_and_its_samples(real_device, dtype, tmp_path, c
     assert (record["n"], record["dtype"]) == (1000, dtype)
 
 
+def test_json_without_a_file_is_printed_and_nothing_else(capsys):
+    main(["bench", "--n", "99", "--device", "cpu", "--json"])
+    record = json.loads(capsys.readouterr().out)
+    assert record.keys() >= {"rows", "environment", "left_out", "n"}
+
+
 def test_what_is_left_out_is_named_with_the_reason(first):
     left_out, text = json.loads(first.path.read_text())["left_out"], first.text
+    assert all(len(line) <= 80 for line in text.splitlines())
     reason = xdev.Device("cuda").reason or "they are of --device cuda"
     assert left_out["CuPy arrays out="] == reason
     assert reason in " ".join(text.split())
@@ -114,17 +119,14 @@ def test_the_default_device_is_that_of_the_environment(real_device, capsys):
     ("options", "words"),
     [
         (["--n", "0"], "at least 1"),
-        (["--n", "-5"], "at least 1"),
         (["--n", "many"], "at least 1"),
         (["--dtype", "float31"], "invalid choice"),
         (["--device", "abacus"], "no device is called 'abacus'"),
         (["--device", "cuda:99"], "cuda:99 cannot be used"),
         (["--device", "fake"], "fake:0 is not timed"),
         (["--json", "/nowhere/at/all.json"], "cannot write"),
-        (["--json", "/"], "cannot write"),
         (["--baseline", "/nowhere/at/all.json"], "cannot read '/nowhere"),
         (["--baseline", __file__], "is not JSON"),
-        (["--baseline", "/dev/null"], "'/dev/null' is not JSON"),
         (["--speed"], "unrecognized"),
     ],
 )
@@ -133,12 +135,6 @@ def test_wrong_options_end_with_2_and_say_why(options, words, capsys):
         main(["bench", *options])
     assert ended.value.code == 2
     assert words in capsys.readouterr().err
-
-
-def test_a_default_device_that_does_no_work_is_refused(capsys):
-    with xdev.use_device("fake"):
-        assert main(["bench"]) == 2
-    assert "fake:0 is not timed" in capsys.readouterr().err
 
 
 def test_a_path_that_was_only_tried_leaves_no_file(tmp_path, capsys):
@@ -167,9 +163,6 @@ def test_a_row_that_is_slower_than_its_baseline_ends_it_with_1(
         ({"n": 101}, "the baseline has n 101, not 100"),
         ({"dtype": "int8"}, "the baseline has dtype int8, not float32"),
         ({"device": "cuda:0"}, "the baseline has device cuda:0, not cpu"),
-        ({"environment": {"processor": "abacus"}}, "of another machine"),
-        ({"conditions": {"device": "abacus"}}, "the device of 'xdev device arrays'"),
-        ({"conditions": {"cold": True}}, "the cold of 'xdev device arrays'"),
     ],
 )
 def test_a_baseline_of_something_else_is_refused_before_anything_is_made(
@@ -179,14 +172,6 @@ def test_a_baseline_of_something_else_is_refused_before_anything_is_made(
     monkeypatch.setattr(bench, "contest", lambda *_: pytest.fail("it was timed"))
     assert main(command) == 2
     assert words in capsys.readouterr().err
-
-
-def test_calls_on_host_arrays_are_waited_for_where_it_is_said(tmp_path):
-    path = tmp_path / "bench.json"
-    with xdev.use_device("fake"):
-        main(["bench", "--n", "100", "--device", "cpu", "--json", str(path)])
-    rows = json.loads(path.read_text())["rows"]
-    assert {row["conditions"]["device"] for row in rows} == {"cpu"}
 
 
 def test_on_a_terminal_verdicts_are_coloured(monkeypatch, capsys):
@@ -202,28 +187,15 @@ def test_on_a_terminal_verdicts_are_coloured(monkeypatch, capsys):
     assert [line.rstrip() for line in plain] == str(comparison).splitlines()
 
 
-def test_without_rich_the_table_is_plain(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(bench.importlib.util, "find_spec", lambda _: None)
-    comparison = compare({"one": lambda: 1}, repeat=1)
-    bench.show(comparison)
-    assert capsys.readouterr().out == f"{comparison}\n"
-
-
 def test_more_elements_than_memory_is_an_error_in_words(capsys):
     assert main(["bench", "--n", str(sys.maxsize // 64), "--device", "cpu"]) == 1
     assert capsys.readouterr().err.startswith("xdev: ")
 
 
-@pytest.mark.parametrize("dtype", bench.DTYPES)
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "int8", "uint64"])
 def test_arrays_are_random_and_never_zeros(dtype):
     """A processor draws less power on zeros, and may run faster."""
     for x in bench.Stage(10_000, np.dtype(dtype), xdev.Device("cpu")).host[:2]:
         assert np.unique(x).size >= 50
         assert np.count_nonzero(x) > 9_000
         assert x.dtype == dtype
-
-
-def test_a_record_without_conditions_is_a_baseline(saved):
-    assert main(saved(conditions=None)) in (0, 1)

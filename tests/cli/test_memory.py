@@ -93,13 +93,6 @@ def test_a_programs_error_is_shown_as_python_shows_it(end, python, tmp_path):
     assert (done.returncode, done.stderr) == (1, python(path).stderr)
 
 
-def test_this_process_is_drawn_without_a_program(tmp_path, python):
-    png = tmp_path / "a.png"
-    done = python("-W", "error", "-m", "xdev", "memory", "--plot", png)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert png.read_bytes().startswith(PNG)
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -226,6 +226,7 @@ def test_it_has_no_more_than_cupys_arrays():
     assert public(dir(FakeArray)) == shared - LEFT_OUT
     own = {name for name in vars(FakeArray) if name.startswith("__")}
     known = {"__slots__", "__weakref__", "__annotations__", "__final__"}
+    known |= {"__firstlineno__", "__static_attributes__"}  # of Python 3.13
     known |= set(dir(cupy.ndarray))
     assert own - known == {"__array_namespace__"}
 

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -44,8 +44,17 @@ def running(command, folder):
     try:
         yield
     finally:
-        os.killpg(process.pid, signal.SIGKILL)  # to end in order takes ten seconds
+        kill(process.pid)  # to end in order takes ten seconds
         process.wait()
+
+
+def kill(group):
+    """End the processes of a group but those that remove what the others leave."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(ProcessLookupError, FileNotFoundError):
+            words = (process / "cmdline").read_bytes()
+            if os.getpgid(int(process.name)) == group and b"tracker" not in words:
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def test_they_start_workers_that_the_plug_in_sets_up(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """What the plug-in makes of a worker, without a cluster."""
 
+import asyncio
 import os
 from types import SimpleNamespace
 
@@ -26,6 +27,8 @@ def worker(monkeypatch):
         memory_limit=100, memory_target_fraction=0.6, memory_spill_fraction=0.7
     )
     used = [50]
+    loop = asyncio.new_event_loop()  # Python 3.12 warns where a call-back finds none
+    asyncio.set_event_loop(loop)
     yield SimpleNamespace(
         name="gpu-1",
         data={},
@@ -34,6 +37,8 @@ def worker(monkeypatch):
         used=used,
         monitor=SimpleNamespace(get_process_memory=lambda: used[0]),
     )
+    asyncio.set_event_loop(None)
+    loop.close()
     xdev.memory.set_limit(limit, "cpu")
     _config.num_threads.cache_clear()
     hooks.spillers.clear()

@@ -174,6 +174,7 @@ def returning(i, x, out):
         (generating[3], r"a generator expression.*: write a loop"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Assigning a code object")  # Numba's, 3.13
 def test_functions_that_kernels_cannot_be_say_the_way_out(function, words):
     x, out = np.ones(3), np.zeros(3)
     with pytest.raises(TypeError, match=words):

@@ -9,21 +9,19 @@ import shutil
 import sys
 import warnings
 from functools import cached_property, partial
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 import xdev
 from xdev import _optional
-from xdev.cli.info import in_columns, print_json
+from xdev.cli.info import add_command, in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import Comparison, compare, verdict
-from xdev.timing.environment import device_name, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 
 Call = partial[Any]
@@ -182,7 +180,6 @@ def contest(
     return candidates, left_out
 
 
-UNBROKEN = "\xa0"  # a space at which no line ends
 EXAMPLES = """
 examples:
   xdev bench                            100,000 float32 on the default device
@@ -199,12 +196,8 @@ DTYPES = (
 
 def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
-    command = commands.add_parser(
-        "bench",
-        help="time f(x, y) = x + y on host and device arrays, with and without out=",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "time f(x, y) = x + y on host and device arrays, with and without out="
+    command = add_command(commands, "bench", run, help=about, epilog=EXAMPLES)
     option = command.add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
     option(
@@ -233,7 +226,6 @@ def add_to(commands: Any) -> None:
         metavar="FILE",
         help="what an earlier --json wrote: exit 1 where a row has become slower",
     )
-    command.set_defaults(run=run)
 
 
 def _size(text: str) -> int:
@@ -277,8 +269,10 @@ def run(options: argparse.Namespace) -> int:
     """
     device = options.device or _timed(default_device())
     task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
-    if options.baseline is not None:
-        _check_baseline(task, device, options.baseline)
+    for key, value in task.items():  # before minutes of timing
+        old = (options.baseline or task).get(key)
+        if old != value:
+            raise ConfigurationError(f"the baseline has {key} {old}, not {value}")
     dtype = np.dtype(options.dtype)
     candidates, left_out = contest(options.n, dtype, device)
     moved = {  # where its arrays are, a call reads two and writes one
@@ -305,27 +299,11 @@ def run(options: argparse.Namespace) -> int:
     print()
     for reason in dict.fromkeys(left_out.values()):
         names = (name for name in left_out if left_out[name] == reason)
-        whole = (name.replace(" ", UNBROKEN) for name in names)
-        lines = fill(f"left out: {', '.join(whole)}", subsequent_indent="  ")
-        print(lines.replace(UNBROKEN, " "))
+        print(in_columns(f"left out: {', '.join(names)}", 2))
         print(in_columns(f"  because {reason}", 4))
     if changes:
         print(f"\n{changes}")
     return int(bool(changes and changes.regressed))
-
-
-def _check_baseline(
-    task: dict[str, Any], device: Device, record: Mapping[str, Any]
-) -> None:
-    """Refuse one of something else before minutes of timing."""
-    for key, value in task.items():
-        if record.get(key) != value:
-            raise ConfigurationError(
-                f"the baseline has {key} {record.get(key)}, not {value}"
-            )
-    conditions = {"device": device_name(device), "cold": False}
-    row = {"name": "xdev device arrays", "conditions": conditions}
-    verdict.check_baseline(environment(), [row], record)
 
 
 def show(comparison: Comparison) -> None:

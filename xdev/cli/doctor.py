@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import shutil
@@ -19,6 +18,7 @@ from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
 BROKEN, WARNING, OK = "broken", "warning", "ok"
@@ -66,25 +66,11 @@ class Finding:
     way: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """What a CUDA device says of itself; no memory where it refuses this process."""
-
-    device: Device
-    mode: int
-    memory: tuple[int, int] | None  # free, total [B]
-
-
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    command = commands.add_parser(
-        "doctor",
-        help="find what is broken in this set-up, and say what to do",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "find what is broken in this set-up, and say what to do"
+    command = info.add_command(commands, "doctor", run, help=about, epilog=EXAMPLES)
     info.add_json_to(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -246,16 +232,16 @@ def compiler() -> Iterator[Problem]:
 
 def cards() -> Iterator[Problem]:
     """Look for devices that other processes hold."""
-    for card in _cards():
-        if card.memory is None or card.mode != DEFAULT_MODE:
-            admits = "no" if card.mode == PROHIBITED else "one"
-            refuses = "" if card.memory else ", and refuses this one"
-            what = f"{card.device} admits {admits} process{refuses}"
-            level = WARNING if card.memory else BROKEN
-            yield level, what, f"sudo nvidia-smi -i {card.device.index} -c DEFAULT"
-        elif card.memory[0] < FULL * card.memory[1]:
-            free, total = map(registry.text_of, card.memory)
-            what = f"{card.device} has {free} of {total} free: others hold the rest"
+    for device, mode, memory in _cards():
+        if memory is None or mode != DEFAULT_MODE:
+            admits = "no" if mode == PROHIBITED else "one"
+            refuses = "" if memory else ", and refuses this one"
+            what = f"{device} admits {admits} process{refuses}"
+            level = WARNING if memory else BROKEN
+            yield level, what, f"sudo nvidia-smi -i {device.index} -c DEFAULT"
+        elif memory[0] < FULL * memory[1]:
+            free, total = map(registry.text_of, memory)
+            what = f"{device} has {free} of {total} free: others hold the rest"
             way = f"end processes that nvidia-smi lists, or choose by {HIDING}"
             yield WARNING, what, way
 
@@ -321,19 +307,20 @@ def _cuda_devices() -> list[Device]:
     return [device for device in devices() if device.type == "cuda"]
 
 
-def _cards() -> list[Card]:
-    """Ask each CUDA device."""
-    return [_card(device) for device in _cuda_devices()]
+def _cards() -> Iterator[tuple[Device, int, tuple[int, int] | None]]:
+    """Yield each CUDA device, its mode, and its memory: free, and all of it [B].
 
-
-def _card(device: Device) -> Card:
-    runtime = _optional.cupy().cuda.runtime
-    mode = runtime.deviceGetAttribute(COMPUTE_MODE, device.index)
-    try:
-        with device.native:
-            return Card(device, mode, runtime.memGetInfo())
-    except runtime.CUDARuntimeError:
-        return Card(device, mode, None)
+    The memory is None where the device refuses this process.
+    """
+    for device in _cuda_devices():
+        runtime = _optional.cupy().cuda.runtime
+        mode = runtime.deviceGetAttribute(COMPUTE_MODE, device.index)
+        try:
+            with device.native:
+                memory = runtime.memGetInfo()
+        except runtime.CUDARuntimeError:
+            memory = None
+        yield device, mode, memory
 
 
 CHECKS: dict[str, Callable[[], Iterator[Problem]]] = {

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 DAY = 24 * 60 * 60  # seconds
-AGES = ((DAY, "d"), (60 * 60, "h"), (60, "min"), (1, "s"))
 EXAMPLES = """
 examples:
   xdev cache                   list what was used last
@@ -53,20 +52,26 @@ ENTRY = ("kind", "name", "nbytes", "age", "hits")
 OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
 
 
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], **texts: str
+) -> argparse.ArgumentParser:
+    """Add a command to a parser's; its help keeps the lines of its texts."""
+    keep_lines = argparse.RawDescriptionHelpFormatter
+    command: argparse.ArgumentParser
+    command = commands.add_parser(name, formatter_class=keep_lines, **texts)
+    command.set_defaults(run=run)
+    return command
+
+
 def add_cache_to(commands: Any) -> None:
     """Add ``xdev cache`` to a parser's commands."""
-    command = commands.add_parser(
-        "cache",
-        help="list or clear the compiled code that is kept on disk",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "list or clear the compiled code that is kept on disk"
+    command = add_command(commands, "cache", listed, help=about, epilog=EXAMPLES)
     command.add_argument(
         "--all", action="store_true", help=f"list more than the latest {LATEST}"
     )
-    command.set_defaults(run=listed)
     actions = command.add_subparsers(metavar="action")
-    clear = actions.add_parser("clear", help="remove compiled code")
+    clear = add_command(actions, "clear", cleared, help="remove compiled code")
     clear.add_argument(
         "--older",
         type=days,
@@ -74,17 +79,15 @@ def add_cache_to(commands: Any) -> None:
         metavar="DAYS",
         help="only what was not used for so long",
     )
-    clear.set_defaults(run=cleared)
-    warm = actions.add_parser("warm", help="compile the functions' CUDA kernels ahead")
+    about = "compile the functions' CUDA kernels ahead"
+    warm = add_command(actions, "warm", warmed, help=about)
     warm.add_argument(
         "--functions", type=names, help="names of xdev's, with commas (default: all)"
     )
     warm.add_argument(
         "--dtypes", type=names, default=KINDS, help=f"({','.join(KINDS)})"
     )
-    warm.set_defaults(run=warmed)
-    path = actions.add_parser("path", help="print the folder")
-    path.set_defaults(run=folder_of)
+    path = add_command(actions, "path", folder_of, help="print the folder")
     add_json_to(command, clear, warm, path)
 
 
@@ -109,8 +112,8 @@ def listed(options: argparse.Namespace) -> int:
     if entries:
         print(f"{'kind':<8} {'function':<36} {'size':>12} {'age':>8} {'hits':>8}")
     for kind, name, nbytes, seconds, hits in map(dict.values, entries):
-        size, age = text_of(nbytes), _age(seconds)
-        print(f"{kind:<8} {shortened(name):<36} {size:>12} {age:>8} {hits:>8}")
+        size, age = text_of(nbytes), f"{seconds / DAY:.1f} d"
+        print(f"{kind:<8} {name:<36.36} {size:>12} {age:>8} {hits:>8}")
     if len(files) > len(entries):
         print(f"and {len(files) - len(entries):,} more: xdev cache --all")
     return 0
@@ -246,33 +249,12 @@ def add_json_to(*commands: argparse.ArgumentParser) -> None:
         )
 
 
-def shortened(text: str, width: int = 36) -> str:
-    """Return a text in so many columns.
-
-    >>> shortened("a" * 6, 4)
-    'aaa…'
-    """
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
 def days(text: str) -> float:
     """Return a number of days, which is not negative."""
     number = float(text)
     if not 0 <= number < float("inf"):
         raise ValueError(text)
     return number
-
-
-def _age(seconds: float) -> str:
-    """Return a time in its largest whole unit.
-
-    >>> _age(3 * DAY + 5), _age(70), _age(-1)
-    ('3 d', '1 min', '0 s')
-    """
-    for size, unit in AGES:
-        if seconds >= size:
-            return f"{int(seconds / size)} {unit}"
-    return "0 s"
 
 
 SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
@@ -289,16 +271,15 @@ WITHOUT_NAMESAKE = (
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "info",
+        run,
         help="print devices, versions and settings, and try every device",
-        description="Print what is here, and whether it works: an operation and a "
-        "ufunc on every device.",
-        epilog="xdev info tells what there is; what is wrong, and what to do, tells "
-        "xdev doctor.",
+        epilog="It tries a function and a ufunc on every device. What is wrong, and\n"
+        "what to do, tells xdev doctor; xdev info tells what there is.",
     )
     add_json_to(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from xdev import _optional, _tracebacks, memory
-from xdev.cli.info import add_json_to, print_json
+from xdev.cli.info import add_command, add_json_to, print_json
 from xdev.device import Device, default_device
 from xdev.errors import ConfigurationError
 from xdev.memory import registry, tracking
@@ -36,12 +36,8 @@ examples:
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    command = commands.add_parser(
-        "memory",
-        help="print the memory report, of a program too; draw it",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "print the memory report, of a program too; draw it"
+    command = add_command(commands, "memory", run, help=about, epilog=EXAMPLES)
     command.add_argument(
         "--plot",
         type=Path,
@@ -61,7 +57,6 @@ def add_to(commands: Any) -> None:
         help="a Python program and its arguments, or a saved snapshot "
         f"({SAVED}); left out, it is this process that is reported",
     )
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

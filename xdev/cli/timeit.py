@@ -13,12 +13,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xdev.cli.info import add_json_to, print_json
-from xdev.timing.sampling import RUN_SECONDS, SETUP, STATEMENT, begin_code, lines_of
+from xdev.cli.info import add_command, add_json_to, print_json
+from xdev.timing.sampling import RUN_SECONDS, SETUP, STATEMENT, begin_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from xdev.timing.sampling import Candidate
 
 REPEAT, PRECISION = 5, 3
@@ -38,12 +36,8 @@ examples:
 
 def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
-    command = commands.add_parser(
-        "timeit",
-        help="time a statement, as python -m timeit does, to the end of its work",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "time a statement, as python -m timeit does, to the end of its work"
+    command = add_command(commands, "timeit", run, help=about, epilog=EXAMPLES)
     option = command.add_argument
     option("-n", "--number", type=int, default=0, help="how many times to run it")
     option(
@@ -71,7 +65,6 @@ def add_to(commands: Any) -> None:
     )
     add_json_to(command)
     option("statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)")
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -114,23 +107,10 @@ def _is_of_the_user(error: BaseException) -> bool:
 
 
 def _show(error: BaseException, setup: str, statement: str) -> None:
-    """Print the error with the lines of the source, those of the setup as its own."""
-    for name, source in ((SETUP, setup), (STATEMENT, statement)):
+    """Print the error with the lines of the source; the setup's follow the others."""
+    for name, source in ((SETUP, setup), (STATEMENT, f"{statement}\n{setup}")):
         linecache.cache[name] = len(source), None, source.split("\n"), name
-    report = traceback.TracebackException.from_exception(error, lookup_lines=False)
-    above = lines_of(statement)
-    for frame in _frames(report):
-        if frame.filename == STATEMENT and (frame.lineno or 0) > above:
-            frame.filename = SETUP
-            frame.lineno = (frame.lineno or 0) - above
-            frame.end_lineno = frame.end_lineno and frame.end_lineno - above
-    print(*report.format(), sep="", end="", file=sys.stderr)
-
-
-def _frames(told: traceback.TracebackException) -> Iterator[traceback.FrameSummary]:
-    yield from told.stack
-    for other in filter(None, (told.__cause__, told.__context__)):
-        yield from _frames(other)
+    traceback.print_exception(error)
 
 
 def _written(seconds: float, options: argparse.Namespace) -> str:

@@ -55,6 +55,7 @@ def as_array(x: Any) -> Any:
         where = device_of(x)
         if where.type != "cuda":
             return np.from_dlpack(x)
+        where.require()
         with registry.backend("cuda").use(where.index):  # the exporter orders streams
             return _optional.cupy().from_dlpack(x)
     try:
