@@ -14,12 +14,7 @@ import pytest
 
 import xdev
 from xdev import _optional, memory
-from xdev.transfer import (
-    batching,
-    cuda,
-    pinned,
-    staging,
-)
+from xdev.transfer import batching, cuda, pinned
 
 UP, DOWN = 1, 2  # cudaMemcpyKind
 HOST, LOCKED = 0, 1  # kinds of memory
@@ -337,20 +332,23 @@ class Below:
 
 @pytest.fixture
 def driver(monkeypatch):
-    """CuPy, whose copies run when they are waited for."""
+    """CuPy, whose copies run when they are waited for; small arrays are staged."""
     driver = LateCupy()
     below = Below(driver)
-    monkeypatch.setattr(staging, "addresses", lambda: below.addresses)
+    monkeypatch.setattr(pinned, "addresses", lambda: below.addresses)
     monkeypatch.setattr(_optional, "cupy", lambda: driver)
     monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
-    monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
-    monkeypatch.setattr(staging, "pinned_array", driver.pinned_array)
+    for module in cuda, pinned:
+        monkeypatch.setattr(module, "pinned_array", driver.pinned_array)
     monkeypatch.setattr(cuda, "mark_uses", lambda *_, **__: None)
     monkeypatch.setattr(pinned, "find", lambda *_: None)
-    small = staging.Sizes(16 << 10, 32 << 10, rounds=1)
-    monkeypatch.setattr(staging, "GENERAL", small)
-    monkeypatch.setattr(staging, "PACKED", small)
-    monkeypatch.setattr(staging._config, "num_threads", lambda: 3)
+    sizes = {"DIRECT": 256 << 10, "SMALLEST": 16 << 10, "LARGEST": 32 << 10}
+    for name, nbytes in sizes.items():
+        monkeypatch.setattr(pinned, name, nbytes)
+    monkeypatch.setattr(pinned, "ROUNDS", 1)
+    monkeypatch.setattr(pinned._config, "num_threads", lambda: 3)
+    cuda._kernel.cache_clear()
     pinned._under_way.clear()
     yield driver
+    cuda._kernel.cache_clear()
     pinned._under_way.clear()

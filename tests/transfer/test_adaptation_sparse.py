@@ -81,13 +81,15 @@ def test_other_formats_stay_or_are_refused(form):
     x = made(form)
 
     assert xdev.adapt("cpu", x) is x
-    with pytest.raises(TypeError, match=rf"{form}_array cannot be moved.*x\.tocsr\(\)"):
+    with pytest.raises(TypeError, match=rf"array of format {form} .*x\.tocsr\(\)"):
         xdev.adapt("fake", x)
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_fake_devices_have_no_sparse_library(form):
-    with pytest.raises(TypeError, match=r"no sparse array on fake:0: move its parts"):
+    with pytest.raises(
+        TypeError, match=r"fake:0 has no sparse array .* x\.toarray\(\)"
+    ):
         xdev.adapt("fake", made(form))
 
 

@@ -265,6 +265,81 @@ def test_copies_of_many_threads_are_right(cuda):
             np.testing.assert_array_equal(back, x)
 
 
+# -- small arrays, which cross in packs ------------------------------------------------
+
+
+def many_small(count=700):
+    """Return small arrays of every dtype, of shapes and strides of all kinds."""
+    draw = np.random.default_rng(0)
+    dtypes = ("?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16", ">f4")
+    shapes = [(), (0,), (1,), (7,), (3, 5), (4, 0, 2), (2, 3, 4), (1000,), (64, 64)]
+    views = [np.asarray, np.transpose, np.flip, lambda x: x[..., ::2] if x.ndim else x]
+    arrays = (np.asarray(draw.standard_normal(shapes[n % 9])) for n in range(count))
+    return [
+        views[n % 4]((x * 100).astype(dtypes[n % 11])) for n, x in enumerate(arrays)
+    ]
+
+
+def test_every_dtype_shape_and_stride_goes_to_cuda_and_back(cuda):
+    arrays = [
+        *many_small(),
+        np.arange(100_000.0),
+        np.asfortranarray(np.ones((200, 300))),
+    ]
+
+    there = xdev.adapt(cuda, arrays)
+
+    for x, y in zip(arrays, there, strict=True):
+        assert xdev.device_of(y) == cuda
+        assert y.dtype == x.dtype.newbyteorder("=")
+        assert y.flags.fnc == x.flags.fnc
+        np.testing.assert_array_equal(y.get(), x)
+    strided = [y[::2] if y.ndim else y for y in there]
+    for made in (there, strided):
+        for x, y in zip(made, xdev.adapt("cpu", made), strict=True):
+            assert type(y) is np.ndarray
+            assert y.flags.owndata or y.nbytes > (64 << 10)
+            np.testing.assert_array_equal(y, x.get())
+
+
+def test_a_result_does_not_change_with_its_source(cuda):
+    arrays = [np.full(100, number) for number in range(1000)]
+
+    there = xdev.adapt(cuda, arrays)
+    for x in arrays:
+        x[...] = -1
+
+    assert [int(y[-1]) for y in there] == list(range(1000))
+    back = xdev.adapt("cpu", there)
+    for y in there:
+        y[...] = -1
+    assert [int(x[-1]) for x in back] == list(range(1000))
+
+
+def test_a_pack_is_given_back_with_its_last_array_and_none_before(cuda):
+    gc.collect()
+    before = xdev.memory.allocated(cuda, "device")
+    there = xdev.adapt(cuda, [np.ones(8), np.ones(8), np.ones(8)])
+    assert xdev.memory.allocated(cuda, "device") - before == 3 * 256 + 256
+
+    with pytest.raises(xdev.InUseError):
+        xdev.memory.free(there[1])
+    last = there.pop()
+    there.clear()
+    assert xdev.memory.allocated(cuda, "device") > before
+    np.testing.assert_array_equal(last.get(), np.ones(8))
+    del last
+    assert xdev.memory.allocated(cuda, "device") == before
+
+
+def test_a_stream_orders_what_it_packs(cuda):
+    with xdev.Stream(cuda):
+        there = xdev.adapt(cuda, [np.full(50, number) for number in range(100)])
+        twice = [x * 2 for x in there]
+        back = xdev.adapt("cpu", twice)
+    assert [int(x[0]) for x in back] == [2 * number for number in range(100)]
+
+
 # -- two GPUs, by the streams of both -------------------------------------------------
 
 

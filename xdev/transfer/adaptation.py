@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     Rule = Callable[["Walk", Any], Any]
     OwnRule = Callable[[Move, Any], Any]
 
-OWN = {
-    *("builtins.object", "builtins.list", "builtins.tuple", "builtins.dict"),
-    *("collections.deque", "types.SimpleNamespace"),
-    *("numpy.ndarray", "cupy.ndarray", "torch.Tensor"),
-}  # by name: none is imported for it
 #: By the kind of a data type: the widest one that stays, and what wider ones become.
 SINGLE = {"f": (4, "float32"), "c": (8, "complex64")}
 ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
@@ -279,14 +274,19 @@ def _own(rule: OwnRule) -> Rule:
 
 def _sparse(walk: Walk, x: Any) -> Any:
     """Move a matrix's parts, and rebuild in the library of where they went."""
-    if x.format not in FORMATS:
-        return _at_home(walk, x)
-    rest = [getattr(x, name) for name in FORMATS[x.format]]
-    parts = [x.data, *(rest[0] if x.format == "coo" else rest)]
+    names = FORMATS.get(x.format)
+    if names is None:
+        parts = [np.empty(0)]  # which goes where its arrays would
+    elif x.format == "coo":
+        parts = [x.data, *x.coords]
+    else:
+        parts = [x.data, *(getattr(x, name) for name in names)]
     values, *indices = moved = [*map(walk.move, parts)]
     if not walk.anew and all(map(is_, moved, parts)):
         return x
     device = device_of(values)
+    if names is None and device.type == "cpu":
+        return x.copy()
     make = _class(x, values, device)
     with registry.backend(device.type).use(device.index):
         if x.format != "coo":
@@ -300,30 +300,16 @@ def _class(x: Any, values: Any, device: Device) -> Any:
     """Return the class for values that were moved: a matrix stays one, an array too."""
     is_matrix = any(base.__name__ == "spmatrix" for base in type(x).__mro__)
     kind = "matrix" if is_matrix else "array"
-    if device.type not in ("cpu", "cuda"):
-        raise TypeError(
-            f"there is no sparse {kind} on {device}: move its parts, such as .data, "
-            f"or x.toarray()"
-        )
-    if device.type == "cuda" and values.dtype.char not in CUDA_DTYPES:
-        raise TypeError(
-            f"CUDA has no sparse {kind} of dtype {values.dtype}: convert it first, as "
-            f'in x.astype("float64")'
-        )
     on_cpu = device.type == "cpu"
+    on_cuda = device.type == "cuda" and values.dtype.char in CUDA_DTYPES
+    if x.format not in FORMATS or not (on_cpu or on_cuda):
+        raise TypeError(
+            f"{device} has no sparse {kind} of format {x.format} and dtype {x.dtype}: "
+            f"CUDA has COO, CSR, CSC and DIA of floats, so convert it first, x.tocsr() "
+            f'or x.astype("float64"), or move x.toarray()'
+        )
     library = _optional.scipy_sparse() if on_cpu else _optional.cupy_sparse()
     return getattr(library, f"{x.format}_{kind}")
-
-
-def _at_home(walk: Walk, x: Any) -> Any:
-    """Refuse a format that CuPy does not have, unless it stays on the host."""
-    probe = np.empty(0)  # such a matrix may have no arrays to ask about
-    if isinstance(walk.move(probe), np.ndarray):
-        return x.copy() if walk.anew else x
-    raise TypeError(
-        f"{type(x).__name__} cannot be moved: adapt moves COO, CSR, CSC and DIA, so "
-        f"convert it first, as in x.tocsr()"
-    )
 
 
 _lock = module_lock()  # guards changes of the two tables
@@ -485,15 +471,13 @@ class _Adapt:
     def register(self, kind: type) -> Callable[[OwnRule], OwnRule]:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.
 
-        A rule has no effect but what it returns: it runs twice, once to find the
-        arrays.
+        The rule is that of classes derived from the type, too. It has no effect but
+        what it returns: it runs twice, once to find the arrays.
 
         Raises
         ------
         TypeError
-            ``kind`` is not a type, is an abstract one that classes belong to without
-            being derived from it, or is one that adapt moves itself (classes derived
-            from it may be registered); the rule cannot be called.
+            ``kind`` is not a type; the rule cannot be called.
 
         Examples
         --------
@@ -509,15 +493,6 @@ class _Adapt:
         """
         if not isinstance(kind, type):
             raise TypeError(f"adapt.register takes a type, not {kind!r}: pass type(x)")
-        if f"{kind.__module__}.{kind.__name__}" in OWN:
-            raise TypeError(
-                f"adapt has its own rule for {kind.__name__}: register a class of yours"
-            )
-        if _is_virtual(kind):
-            raise TypeError(
-                f"a rule is found by what a class is derived from, which many that "
-                f"are a {kind.__name__} are not: register the classes themselves"
-            )
 
         def add(rule: OwnRule) -> OwnRule:
             if not callable(rule):
@@ -531,14 +506,6 @@ class _Adapt:
             return rule
 
         return add
-
-
-def _is_virtual(kind: type) -> bool:
-    """Say whether a type is a protocol, or an abstract one of Python's own."""
-    if getattr(kind, "_is_protocol", False):
-        return True
-    python = kind.__module__.partition(".")[0] in sys.stdlib_module_names
-    return python and bool(getattr(kind, "__abstractmethods__", None))
 
 
 adapt = _Adapt()

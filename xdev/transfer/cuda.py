@@ -1,7 +1,7 @@
 """Copies into, out of and between CUDA devices, queued on one stream.
 
 Packed, in the machine's byte order, and pinned or small: one call of the driver. Other
-memory is staged (:mod:`xdev.transfer.staging`).
+memory is staged (:mod:`xdev.transfer.pinned`), by way of a packed copy where it is not.
 
 Many small arrays cross in few copies. An upload is written into pinned memory and
 crosses in one copy a pack; the results are views of it. A download is gathered by a
@@ -26,16 +26,16 @@ from xdev.errors import CaptureError
 from xdev.memory.arrays import PINNED, array_maker, host_array, mark_uses, pinned_array
 from xdev.memory.blocks import round_up
 from xdev.memory.streams import live_streams
-from xdev.transfer import staging
-from xdev.transfer.copies import short_ways
-from xdev.transfer.exporters import (
+from xdev.transfer import pinned
+from xdev.transfer.copies import (
     CudaExport,
     copy_on_host,
     host_values,
     order_of,
     shared,
+    short_ways,
 )
-from xdev.transfer.pinned import keep, leased_chunk
+from xdev.transfer.pinned import copy_async, keep, leased_chunk, staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,23 +81,18 @@ def _prepare() -> None:
     cupy, count = _optional.cupy(), registry.backend("cuda").count()
     ask = cupy.cuda.runtime.deviceGetAttribute
     if any(ask(HOST_PAGE_TABLES, index) for index in range(count)):
-        staging.DIRECT = staging.SMALL = 0
+        pinned.DIRECT = pinned.SMALL = 0
     short_ways[cupy.ndarray] = fetch
 
 
 def check(dtype: np.dtype[Any], target: Device) -> None:
     """Raise TypeError for a dtype that CuPy cannot compute with."""
     if dtype.char not in CHARS and not is_bfloat16(dtype):
-        if dtype.names:
-            way = f'move its fields one by one, as x["{dtype.names[0]}"]'
-        elif dtype.kind in "SUT":
-            way = (
-                "leave text out, or encode it, as numpy.unique(x, return_inverse=True)"
-                "[1] does"
-            )
-        else:
-            kind = "int64" if dtype.kind in "mM" else "float32"
-            way = f'convert it first, as in x.astype("{kind}")'
+        way = (
+            f'move its fields one by one, as x["{dtype.names[0]}"]'
+            if dtype.names
+            else 'convert it first, as in x.astype("float32"), or leave it out'
+        )
         raise TypeError(f"{target} has no arrays of dtype {dtype}: {way}")
 
 
@@ -147,16 +142,17 @@ def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     packed = _landing(destination, turned, host.shape, dtype)
     used: list[Any] = []  # what the copy still uses when this returns
     if host.size:
-        small = packed.nbytes <= (staging.SMALL if non_blocking else staging.DIRECT)
-        if small:
-            host = host.astype(dtype, "C", "same_kind", copy=False)
-        alike = host.flags.c_contiguous and host.dtype == dtype
-        if alike and _is_pinned(host):
+        if not _alike(host, dtype):
+            like = host_array(host.shape, dtype)
+            np.copyto(like, host, "same_kind")
+            host = like
+        most = pinned.SMALL if non_blocking else pinned.DIRECT
+        if _is_pinned(host):
             used = [host]
-        if used or small:
-            _copy_async(host, packed, queue.ptr, up=True)
+        if used or packed.nbytes <= most:
+            copy_async(host, packed, queue.ptr, up=True)
         else:
-            used = [staging.copy(host, packed, queue, index, up=True)]
+            used = [staged(host, packed, queue, index, up=True)]
     out = _landed(packed, turned, destination, out)
     if owner is not None:
         order(queue.ptr, owner)
@@ -180,28 +176,27 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     host = values.T if turned else values
     if host.size:
         packed = _packed(there.T if turned else there)
-        alike = host.flags.c_contiguous and host.dtype == packed.dtype
-        pinned = alike and not pageable and _is_pinned(host)
-        if pinned or (alike and packed.nbytes <= staging.DIRECT):
-            _copy_async(host, packed, queue.ptr, up=False)
+        alike = _alike(host, packed.dtype)
+        landing = host if alike else host_array(host.shape, packed.dtype)
+        locked = alike and not pageable and _is_pinned(host)
+        if locked or packed.nbytes <= pinned.DIRECT:
+            copy_async(landing, packed, queue.ptr, up=False)
         else:
-            staging.copy(host, packed, queue, index, up=False)
-        if pinned and non_blocking:
+            staged(landing, packed, queue, index, up=False)
+        if not alike:
+            np.copyto(host, landing, "same_kind")
+        elif locked and non_blocking:
             keep(queue, index, there, values)
-        elif pinned:
+        elif locked:
             queue.synchronize()
     if owner is not None:
         order(queue.ptr, owner)
     return out
 
 
-def _copy_async(host: Any, packed: Any, stream: int, *, up: bool) -> None:
-    """Queue one copy of the driver's between arrays that are packed alike."""
-    runtime = _optional.cupy().cuda.runtime
-    here, there = host.ctypes.data, packed.data.ptr
-    to, origin = (there, here) if up else (here, there)
-    kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
-    runtime.memcpyAsync(to, origin, packed.nbytes, kind, stream)
+def _alike(host: Any, dtype: np.dtype[Any]) -> bool:
+    """Say whether a host array is in C order and of a dtype, as its copy is to be."""
+    return bool(host.flags.c_contiguous and host.dtype == dtype)
 
 
 def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
@@ -374,7 +369,7 @@ def fetch(x: Any) -> Any:
     if live_streams.captured or guards.get():
         return None
     nbytes, data = x.nbytes, x.data
-    if not 0 < nbytes <= staging.DIRECT or not x.flags.c_contiguous:
+    if not 0 < nbytes <= pinned.DIRECT or not x.flags.c_contiguous:
         return None
     queue = _queue()
     if data.device_id != _optional.cupy().cuda.runtime.getDevice():
@@ -382,7 +377,7 @@ def fetch(x: Any) -> Any:
     if live_streams.several or queue.ptr:
         mark_uses((x,), stream=queue)
     out = host_array(x.shape, x.dtype)
-    _copy_async(out, x, queue.ptr, up=False)
+    copy_async(out, x, queue.ptr, up=False)
     return out
 
 
