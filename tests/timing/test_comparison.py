@@ -107,14 +107,6 @@ def test_too_few_rounds_are_said_to_be_the_reason_of_unclear():
     assert enough.notes() == []
 
 
-def test_one_candidate_is_timed_and_compared_with_nothing():
-    table = compare({"alone": lambda: x + x}, number=3, repeat=2)
-    [row] = table.rows
-    assert row.timing.repeat == 2
-    assert table.notes() == []
-    assert len(str(table).splitlines()) == 2
-
-
 def never():
     pytest.fail("it was called")
 
@@ -125,22 +117,13 @@ WAY = r'compare\(\{"name": function'
 @pytest.mark.parametrize(
     ("candidates", "options", "error", "text"),
     [
-        *(
-            (wrong, {}, TypeError, WAY)
-            for wrong in ([len], len, ("name", len), {len}, None)
-        ),
-        *(
-            ({"first": never, "second": wrong}, {}, TypeError, r"'second' is a .* call")
-            for wrong in ("x + x", 3, None, [len])
-        ),
-        *(
-            ({wrong: never}, {}, TypeError, "name is a string, not ")
-            for wrong in (3, None, ("one", 1), b"one")
-        ),
+        *((wrong, {}, TypeError, WAY) for wrong in ([len], len, None)),
+        ({"first": never, "second": 3}, {}, TypeError, r"'second' is a .* call"),
+        ({3: never}, {}, TypeError, "name is a string, not 3"),
         ({}, {}, ValueError, "at least one candidate"),
         *(
             ({"one": never}, {"nbytes": wrong}, ValueError, "nbytes.* whole number")
-            for wrong in ("x", 1.5, -1, True, [8], {"one": "x"})
+            for wrong in (1.5, -1, {"one": "x"})
         ),
         ({"one": never}, {"nbytes": {"y": 8}}, ValueError, "'y', which is not a cand"),
         ({"one": never}, {"number": -1}, ValueError, "whole number"),
@@ -155,21 +138,9 @@ def test_what_cannot_be_compared_is_refused_before_any_call(
         compare(candidates, **options)
 
 
-def test_counts_of_numpy_are_as_good_as_pythons():
-    table = compare(
-        {"one": lambda: x + x},
-        number=np.int64(3),
-        repeat=np.uint8(2),
-        nbytes=np.prod([3, 8, 1000]),
-    )
+def test_counts_of_numpy_are_as_good_as_pythons(measured):
+    measured({xdev.Device("cpu"): 1e9})
+    how = {"number": np.int64(3), "repeat": np.uint8(2), "nbytes": np.prod([3, 800])}
+    table = compare({"one": lambda: x + x}, device="cpu", **how)
     [told] = json.loads(table.to_json())["rows"]
-    assert (told["loops"], len(told["samples"]), told["nbytes"]) == (3, 2, 24_000)
-    told = compare({"one": lambda: 1}, number=1, repeat=1, nbytes={"one": np.int32(8)})
-    assert json.loads(told.to_json())["rows"][0]["nbytes"] == 8
-
-
-def test_dicts_of_arrays_are_compared_part_by_part():
-    calls = {"one": lambda: {"u": x, "v": x}, "other": lambda: {"u": x, "v": 2 * x}}
-    with pytest.raises(ResultsDifferError, match="in part 'v' at"):
-        compare(calls)
-    compare({"one": calls["one"], "again": calls["one"]}, number=1, repeat=1)
+    assert (told["loops"], len(told["samples"]), told["nbytes"]) == (3, 2, 2400)

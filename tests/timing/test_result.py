@@ -64,27 +64,6 @@ def test_launch_bound_is_what_does_not_wait_and_is_launched_as_slowly(
     assert timing.launch_bound == bound
 
 
-def test_a_cpu_is_not_launch_bound():
-    timing = Timing(1, 1, 1.0, 1.0, [1.0], 0.0, launch=[1.0], device=[1.0])
-    assert not timing.launch_bound
-    assert not timing.elsewhere
-    assert not timing.throttled
-    assert timing.notes == []
-
-
-@pytest.mark.parametrize(
-    ("walls", "elsewhere"),
-    [
-        ([1.0, 1.0], True),
-        ([1.0, 0.5], False),  # one run in which nothing was left: a host that paused
-        ([0.5000001, 0.5000001], False),
-    ],
-)
-def test_elsewhere_is_what_every_run_shows(walls, elsewhere):
-    timing = queued(walls, [0.1, 0.1], [0.5, 0.5])
-    assert timing.elsewhere == elsewhere
-
-
 def test_the_notes_name_the_figures():
     rates = [1.98e9, 1.2e9]
     timing = queued([1e-5], [9.9e-6], [1e-5], rates=rates, slowed_by=("hw_slowdown",))

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import xdev
+from xdev import _optional
 from xdev.cli import bench
 from xdev.timing import (
     ResultsDifferError,
     compare,
     comparison,
     environment,
-    measurement,
     result,
     sampling,
     timeit,
@@ -131,7 +131,7 @@ def no_first_call(patch):
         device = xdev.Device("simulated")
         return sampling.Candidate(loop, device, queued=True, first=0.0, **how), None
 
-    patch.setattr(measurement, "begin", begin)
+    patch.setattr(sampling, "begin", begin)
     patch.setattr(sampling.Candidate, "get_ready", lambda _: None)
 
 
@@ -359,3 +359,49 @@ def test_a_call_that_sleeps_is_none_that_waits(machine, read):
 
     timing = timeit(call, number=1, repeat=2, timer=read)
     assert timing.waits is False
+
+
+def test_the_host_s_largest_cache_is_overwritten_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "CACHES", tmp_path)
+    assert environment.host_cache() == environment.USUAL_CACHE  # no size is told
+    for index, text in enumerate(("32K", "1024K\n", "2M", "odd", "")):
+        (tmp_path / f"index{index}").mkdir()
+        (tmp_path / f"index{index}" / "size").write_text(text)
+    probe = environment.probe(xdev.Device("cpu"))
+    probe.flush()
+    assert probe._buffer.nbytes == 4 << 20
+    assert probe._buffer.all()  # each byte was written
+
+
+@pytest.fixture
+def reasons(monkeypatch):
+    """Return what a probe tells of a device for which NVML is asked by a call."""
+
+    def told(ask):
+        device = SimpleNamespace(to_system_device=ask)
+        core = SimpleNamespace(Device=lambda _: device)
+        monkeypatch.setattr(_optional, "cuda_core", lambda: core)
+        probe = environment.CudaProbe.__new__(environment.CudaProbe)
+        probe.device = xdev.Device("cuda:0")
+        return probe.slowed_by()
+
+    return told
+
+
+def test_reasons_are_those_that_slow_a_busy_device(reasons):
+    events = ["gpu_idle", SimpleNamespace(value="sw_power_cap")]
+    system = SimpleNamespace(current_clock_event_reasons=events)
+    assert reasons(lambda: system) == ("sw_power_cap",)
+
+    def refuse():
+        raise OSError
+
+    assert reasons(refuse) == ()
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
+def test_the_kernel_compiles_and_reads_both_clocks(arch):
+    core = _optional.cuda_core()
+    options = core.ProgramOptions(arch=arch)
+    code = core.Program(environment.HOLD, "c++", options).compile("cubin").code
+    assert b"xdev_hold" in code

@@ -209,29 +209,11 @@ class LateCupy:
         """Return a pointer whose copies are of the current stream."""
         made = LatePointer(np.full(nbytes, 99, np.uint8))
 
-        def move(kind, address, nbytes):
-            to, origin = (made.ptr, address)[:: 1 if kind == UP else -1]
-            self.memcpyAsync(to, origin, nbytes, kind, self.current.ptr)
+        def move(address, nbytes):
+            self.memcpyAsync(made.ptr, address, nbytes, UP, self.current.ptr)
 
-        made.copy_from_host_async = partial(move, UP)
-        made.copy_to_host_async = partial(move, DOWN)
+        made.copy_from_host_async = move
         return made
-
-    def RawKernel(self, source, name):  # noqa: N802 - CuPy's
-        """Return a stand-in for the one kernel, which gathers arrays in a pack."""
-        assert name in source
-        return self.gather
-
-    def gather(self, grid, _, arguments):
-        table, pack = arguments
-        self.note("gather", *grid)
-
-        def run():
-            rows = (ctypes.c_longlong * (3 * grid[0])).from_address(table)
-            for address, at, nbytes in zip(*[iter(rows)] * 3, strict=True):
-                ctypes.memmove(pack + at, address, nbytes)
-
-        self.current.enqueue(run)
 
     def eagerly(self, act):
         self.current.run_to(len(self.current.queue))
@@ -347,8 +329,6 @@ def driver(monkeypatch):
         monkeypatch.setattr(pinned, name, nbytes)
     monkeypatch.setattr(pinned, "ROUNDS", 1)
     monkeypatch.setattr(pinned._config, "num_threads", lambda: 3)
-    cuda._kernel.cache_clear()
     pinned._under_way.clear()
     yield driver
-    cuda._kernel.cache_clear()
     pinned._under_way.clear()

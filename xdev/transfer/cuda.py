@@ -3,16 +3,15 @@
 Packed, in the machine's byte order, and pinned or small: one call of the driver. Other
 memory is staged (:mod:`xdev.transfer.pinned`), by way of a packed copy where it is not.
 
-Many small arrays cross in few copies. An upload is written into pinned memory and
-crosses in one copy a pack; the results are views of it. A download is gathered by a
-kernel and crosses likewise; the results are arrays of their own.
+Many small arrays cross in packs. An upload is written into pinned memory and crosses in
+one copy a pack; the results are views of it. Downloads are queued into pinned memory
+and waited for once a pack; the results are arrays of their own.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from contextlib import nullcontext
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,24 +55,6 @@ FEW = 2  # a lone small array gains nothing by a pack
 ALIGNMENT = 256  # of an array in a pack: what any kernel wants [B]
 IN_PACKS = 64 << 10  # larger arrays fill the bus alone [B]
 IN_FLIGHT = 16  # packs whose pinned memory is in use at a time
-
-#: One block of threads an array; a row is its address, its offset and its size.
-GATHER = r"""
-extern "C" __global__ void xdev_gather(const long long* table, char* pack) {
-    const long long* row = table + 3 * (long long)blockIdx.x;
-    const char* from = (const char*)row[0];
-    char* to = pack + row[1];
-    const long long nbytes = row[2];
-    const long long words = row[0] % 16 ? 0 : nbytes / 16;
-    for (long long i = threadIdx.x; i < words; i += blockDim.x) {
-        ((uint4*)to)[i] = ((const uint4*)from)[i];
-    }
-    for (long long i = 16 * words + threadIdx.x; i < nbytes; i += blockDim.x) {
-        to[i] = from[i];
-    }
-}
-"""
-THREADS = 128
 
 
 def _prepare() -> None:
@@ -488,15 +469,15 @@ def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
         for pack in packs(sizes):
             if len(in_flight) == IN_FLIGHT:
                 in_flight.popleft().synchronize()
-            staging, block = _pinned(pack.nbytes), cuda.alloc(pack.nbytes)
+            memory, block = _pinned(pack.nbytes), cuda.alloc(pack.nbytes)
             for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
                 order = order_of(x)
                 kind = x.dtype.char  # in the machine's byte order
-                np.ndarray(x.shape, kind, staging, at, order=order)[...] = x
+                np.ndarray(x.shape, kind, memory, at, order=order)[...] = x
                 moved.append(make(x.shape, kind, order, block + at))
-            block.copy_from_host_async(staging.ctypes.data, pack.nbytes)
+            block.copy_from_host_async(memory.ctypes.data, pack.nbytes)
             in_flight.append(queue.record(cuda.Event(disable_timing=True)))
-            keep(queue, target.index, staging)
+            keep(queue, target.index, memory)
     return moved
 
 
@@ -522,48 +503,26 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
     """
     sizes = [x.nbytes for x in arrays]
     announce(source, CPU, sum(sizes), copies=len(sizes))
-    cupy = _optional.cupy()
     moved: list[Any] = []
     with registry.backend("cuda").use(source.index):
-        queue, todo = cupy.cuda.get_current_stream(), packs(sizes)
-        for first in range(0, len(todo), IN_FLIGHT):
-            under_way: list[tuple[Pack, Any, Any]] = []
+        queue = _queue()
+        for pack in packs(sizes):
+            memory, landed = _pinned(pack.nbytes), []
             try:
-                under_way.extend(
-                    (pack, *_gathered(pack, arrays[pack.members]))
-                    for pack in todo[first : first + IN_FLIGHT]
-                )
+                for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
+                    packed = _packed(x.T if x.flags.fnc else x)
+                    values = np.ndarray(x.shape, x.dtype, memory, at, order=order_of(x))
+                    landed.append((values, packed))
+                    if x.nbytes:
+                        copy_async(values, packed, queue.ptr, up=False)
             finally:  # after an error too: what the device still writes to is held
                 queue.synchronize()
-            for pack, staging, _ in under_way:
-                for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
-                    order = order_of(x)
-                    values = np.ndarray(x.shape, x.dtype, staging, at, order=order)
-                    moved.append(copy_on_host(values, None))
+            moved += [copy_on_host(values, None) for values, _ in landed]
     return moved
 
 
 def _pinned(nbytes: int) -> Any:
     return pinned_array((nbytes,), np.dtype(np.uint8))
-
-
-def _gathered(pack: Pack, arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """Queue the download of a pack; return where it arrives, and what it needs."""
-    cupy = _optional.cupy()
-    held = [cupy.ascontiguousarray(x.T if x.flags.fnc else x) for x in arrays]
-    # Pinned memory: the kernel reads it there.
-    table = pinned_array((len(held), 3), np.dtype(np.int64))
-    rows = zip(held, pack.offsets, strict=True)
-    table[...] = [(x.data.ptr, at, x.nbytes) for x, at in rows]
-    block, staging = cupy.cuda.alloc(pack.nbytes), _pinned(pack.nbytes)
-    _kernel()((len(held),), (THREADS,), (table.ctypes.data, block.ptr))
-    block.copy_to_host_async(staging.ctypes.data, pack.nbytes)
-    return staging, (held, table, block)
-
-
-@cache
-def _kernel() -> Any:
-    return _optional.cupy().RawKernel(GATHER, "xdev_gather")
 
 
 registry.when_started("cuda", _prepare)  # this module loads for fake devices too
