@@ -55,6 +55,19 @@ def far(request, until):
 
 
 @pytest.fixture
+def small_arrays():
+    """Small arrays of every dtype, of shapes and strides of all kinds."""
+    draw = np.random.default_rng(0)
+    dtypes = ("?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16", ">f4")
+    shapes = [(), (0,), (1,), (7,), (3, 5), (4, 0, 2), (2, 3, 4), (1000,), (64, 64)]
+    views = [np.asarray, np.transpose, np.flip, lambda x: x[..., ::2] if x.ndim else x]
+    arrays = (np.asarray(draw.standard_normal(shapes[n % 9])) for n in range(700))
+    return [
+        views[n % 4]((x * 100).astype(dtypes[n % 11])) for n, x in enumerate(arrays)
+    ]
+
+
+@pytest.fixture
 def lifetimes():
     """Say what is held until copies' events (``_under_way``), and let go of it."""
     return pinned

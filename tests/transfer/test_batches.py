@@ -138,19 +138,6 @@ def test_the_iterable_runs_in_the_context_of_the_call(device):
     assert xdev.device_of(batch) == device
 
 
-def test_a_guard_sees_the_uploads_of_batches_made_inside_it(far):
-    source = [large(0), large(1)]
-    with xdev.transfer_guard("allow") as counts:
-        moved = xdev.batches(source, far)
-    with xdev.transfer_guard("disallow"):  # the loop's body copies nothing itself
-        list(moved)
-    assert (counts.copies, counts.nbytes) == (2, 2 * NBYTES)
-    with xdev.transfer_guard("disallow"):
-        moved = xdev.batches(source, far)
-    with pytest.raises(xdev.XdevError, match="disallow"):
-        next(moved)
-
-
 # -- loaders of PyTorch, progress ------------------------------------------------
 
 
@@ -177,11 +164,6 @@ def test_a_pytorch_loader_is_a_source(device):
 
 def test_so_is_one_with_processes_of_its_own(far):
     check_a_pytorch_loader(far, num_workers=1, multiprocessing_context="spawn")
-
-
-@pytest.mark.cuda
-def test_so_is_one_of_pinned_memory(cuda):
-    check_a_pytorch_loader(cuda, pin_memory=True)
 
 
 def test_progress_is_shown_on_request_and_ends_with_the_loop(device, bars):
@@ -291,14 +273,6 @@ def test_what_is_refused_has_started_no_iterable(device, options, error, text):
 
     with pytest.raises(error, match=text):
         xdev.batches(Loader(), **{"device": device, **options})
-
-
-def test_what_has_only_items_is_an_iterable(device):
-    class Items:
-        def __getitem__(self, index):
-            return [np.ones(2), np.zeros(3)][index]
-
-    assert [x.shape for x in xdev.batches(Items(), device)] == [(2,), (3,)]
 
 
 def left_by_close(moved):
@@ -454,19 +428,3 @@ def test_loops_ask_the_driver_for_no_memory(cuda, source):
         assert new.returned == old.returned
         assert new.grown - old.grown <= 2, "no more than an unusual order asks for"
     assert [float(x) for x in sums] == [n % 3 for n in range(COUNT)] * 7
-
-
-@pytest.mark.cuda
-def test_few_batches_are_on_the_device(cuda, source):
-    xdev.synchronize(cuda)
-    gc.collect()
-    memory.reset_peak(cuda)
-    before = memory.allocated(cuda)
-
-    for x in xdev.batches(source, cuda):
-        for _ in range(20):
-            xdev.multiply(x, 1.0, out=x)
-        del x
-
-    # Besides those ahead, some wait for the work that uses them.
-    assert memory.max_allocated(cuda) - before <= 6 * SEGMENT

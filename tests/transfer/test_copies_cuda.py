@@ -208,25 +208,6 @@ def test_a_foreign_stream_is_ordered_without_the_host(cuda, busy):
     assert (xdev.to_numpy(adopted) == -1).all()
 
 
-def test_exporters_of_nothing_but_the_interface_are_moved(cuda):
-    import cupy
-
-    class Export:
-        def __init__(self, x):
-            self.x = x
-            self.__cuda_array_interface__ = x.__cuda_array_interface__
-
-    class Pack:
-        def __init__(self, x):
-            self.__dlpack__, self.__dlpack_device__ = x.__dlpack__, x.__dlpack_device__
-
-    x = values(1000)
-    for kind in (Export, Pack):
-        exporter = kind(cupy.asarray(x))
-        np.testing.assert_array_equal(xdev.to_numpy(exporter), x)
-        assert type(xdev.to_device(exporter, cuda)) is cupy.ndarray
-
-
 def test_tensors_are_moved(cuda):
     torch = pytest.importorskip("torch")
     x = values(MIB)
@@ -268,21 +249,9 @@ def test_copies_of_many_threads_are_right(cuda):
 # -- small arrays, which cross in packs ------------------------------------------------
 
 
-def many_small(count=700):
-    """Return small arrays of every dtype, of shapes and strides of all kinds."""
-    draw = np.random.default_rng(0)
-    dtypes = ("?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16", ">f4")
-    shapes = [(), (0,), (1,), (7,), (3, 5), (4, 0, 2), (2, 3, 4), (1000,), (64, 64)]
-    views = [np.asarray, np.transpose, np.flip, lambda x: x[..., ::2] if x.ndim else x]
-    arrays = (np.asarray(draw.standard_normal(shapes[n % 9])) for n in range(count))
-    return [
-        views[n % 4]((x * 100).astype(dtypes[n % 11])) for n, x in enumerate(arrays)
-    ]
-
-
-def test_every_dtype_shape_and_stride_goes_to_cuda_and_back(cuda):
+def test_every_dtype_shape_and_stride_goes_to_cuda_and_back(cuda, small_arrays):
     arrays = [
-        *many_small(),
+        *small_arrays,
         np.arange(100_000.0),
         np.asfortranarray(np.ones((200, 300))),
     ]
@@ -332,14 +301,6 @@ def test_a_pack_is_given_back_with_its_last_array_and_none_before(cuda):
     assert xdev.memory.allocated(cuda, "device") == before
 
 
-def test_a_stream_orders_what_it_packs(cuda):
-    with xdev.Stream(cuda):
-        there = xdev.adapt(cuda, [np.full(50, number) for number in range(100)])
-        twice = [x * 2 for x in there]
-        back = xdev.adapt("cpu", twice)
-    assert [int(x[0]) for x in back] == [2 * number for number in range(100)]
-
-
 # -- two GPUs, by the streams of both -------------------------------------------------
 
 
@@ -382,13 +343,3 @@ def test_a_peers_source_may_be_dropped_at_once(two):
         for _ in range(3):  # would reuse the memory, were it free
             xdev.full(expected.shape, -1.0, dtype=xdev.float32, device=first)
         np.testing.assert_array_equal(xdev.to_numpy(moved), expected)
-
-
-def test_pinned_memory_serves_the_streams_of_both(two):
-    expected = values(8 * MIB)
-    for device in two * 3:
-        pinned = xdev.pin(expected)
-        there = xdev.to_device(pinned, device, non_blocking=True)
-        del pinned
-        xdev.empty_pinned(8 * MIB, "float32")[:] = -1
-        np.testing.assert_array_equal(xdev.to_numpy(there), expected)

@@ -477,7 +477,7 @@ class _Adapt:
         Raises
         ------
         TypeError
-            ``kind`` is not a type; the rule cannot be called.
+            ``kind`` is not a type.
 
         Examples
         --------
@@ -495,11 +495,6 @@ class _Adapt:
             raise TypeError(f"adapt.register takes a type, not {kind!r}: pass type(x)")
 
         def add(rule: OwnRule) -> OwnRule:
-            if not callable(rule):
-                raise TypeError(
-                    f"the rule for {kind.__name__} is {rule!r}: pass a function "
-                    "rule(move, x)"
-                )
             with _lock:
                 _rules[kind] = _own(rule)
                 _rules_by_type.clear()

@@ -94,12 +94,8 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     (2, 3)
     """
     extents = shape if isinstance(shape, tuple | list) else (shape,)
-    try:
-        extents = tuple(map(operator.index, extents))
-    except TypeError as error:
-        message = f"{shape!r} is not a shape: give a whole number or a tuple of them"
-        raise TypeError(message) from error
-    return _empty(extents, numpys(dtype, "use one that it has, such as float32"))
+    known = numpys(dtype, "use one that it has, such as float32")
+    return _empty(tuple(map(operator.index, extents)), known)
 
 
 def _empty(
