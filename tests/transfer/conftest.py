@@ -62,9 +62,8 @@ def small_arrays():
     shapes = [(), (0,), (1,), (7,), (3, 5), (4, 0, 2), (2, 3, 4), (1000,), (64, 64)]
     views = [np.asarray, np.transpose, np.flip, lambda x: x[..., ::2] if x.ndim else x]
     arrays = (np.asarray(draw.standard_normal(shapes[n % 9])) for n in range(700))
-    return [
-        views[n % 4]((x * 100).astype(dtypes[n % 11])) for n, x in enumerate(arrays)
-    ]
+    views_of = ((views[n % 4], dtypes[n % 11], x) for n, x in enumerate(arrays))
+    return [np.asarray(view((x * 100).astype(dtype))) for view, dtype, x in views_of]
 
 
 @pytest.fixture
