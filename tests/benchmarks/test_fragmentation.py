@@ -3,11 +3,9 @@
 import importlib
 import json
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 MIB = 1 << 20
@@ -22,60 +20,7 @@ def module(name):
         sys.path.remove(str(FOLDER))
 
 
-models, workloads = module("allocator_models"), module("workloads")
-fragmentation = module("fragmentation")
-RULES = [models.CUPY, models.PYTORCH]
-
-
-@pytest.mark.parametrize(
-    ("seed", "last"),
-    [(1, (287_817, 5, 1100)), (2, (493_145, 22, 9542))],
-)
-def test_numbers_are_those_of_cpp(seed, last):
-    """After 1000 rounds, as g++'s library draws them."""
-    draw = workloads.Lehmer(seed)
-    for _ in range(1000):
-        drawn = (1 + draw.below(4 * MIB), draw.below(100), draw.below(10_000))
-    assert drawn == last
-
-
-def test_buffers_that_end_at_a_moment_go_before_others_come(tmp_path):
-    path = tmp_path / "A.csv"
-    path.write_text("id,lower,upper,size\n7,0,3,4\n8,3,9,5\n9,1,4,6\n")
-    events = workloads.minimalloc(path, 10)
-    assert events == [(0, 40), (2, 60), (0, 0), (1, 50), (2, 0), (1, 0)]
-    assert workloads.peak_live(events) == 110
-
-
-@pytest.mark.parametrize("rules", RULES, ids=lambda rules: rules.name)
-@given(
-    steps=st.lists(
-        st.integers(min_value=1, max_value=30 * MIB)
-        | st.integers(min_value=1, max_value=4096),
-        max_size=40,
-    )
-)
-def test_a_models_pieces_never_overlap_and_all_go_back(rules, steps):
-    model, live = models.Model(rules, 200 * MIB), []
-    for nbytes in steps:
-        if nbytes % 3 == 0 and live:
-            model.release(live.pop(nbytes % len(live)))
-            continue
-        try:
-            live.append(model.acquire(nbytes))
-        except MemoryError:
-            assert model.reserved + rules.grown(nbytes) > 200 * MIB
-            continue
-        assert live[-1].nbytes >= nbytes
-    spans = sorted((piece.address, piece.nbytes) for piece in live)
-    for (start, nbytes), (after, _) in pairwise(spans):
-        assert start + nbytes <= after
-    assert sum(piece.nbytes for piece in live) <= model.reserved <= model.peak
-    for piece in live:
-        model.release(piece)
-    model.give_back()
-    assert model.reserved == 0
-    assert model.allocations == model.frees
+workloads, fragmentation = module("workloads"), module("fragmentation")
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

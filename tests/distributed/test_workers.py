@@ -118,8 +118,3 @@ def test_no_limit_refuses_what_is_received(monkeypatch):
     monkeypatch.setattr(clusters, "host_array", refuse)
     room = clusters.room_for_received(11)
     assert (room.nbytes, room.readonly) == (11, False)
-
-
-def test_a_limit_that_is_none_is_refused_at_once():
-    with pytest.raises(xdev.ConfigurationError, match="limit='much'"):
-        WorkerPlugin(limit="much")
