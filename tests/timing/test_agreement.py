@@ -31,13 +31,10 @@ def changed(a, index, value):
         (np.array([1e8, 0.0], np.float32), np.array([1e8, 1.0], np.float32)),
         (x * 1j, x * 1j),
         ((x, 1), (x, 1)),
-        (np.float32(2), 2.0),
         (np.zeros((0, 3)), np.zeros((0, 3))),
         (None, None),
-        (np.array(["a"]), np.array(["a"])),
         ({"u": x, "v": (x, 3)}, {"v": (x, 3), "u": x}),
         ([[x], {"u": x[:3]}], [[x], {"u": x[:3]}]),
-        ({}, {}),
     ],
 )
 def test_these_are_the_same(a, b):
@@ -48,11 +45,8 @@ def test_these_are_the_same(a, b):
     ("a", "b", "words"),
     [
         (x, changed(x, 7, 9), r"at \[7\] -2.958 against 9.0, .* 1 of 1001"),
-        (x, changed(changed(x, 7, 9), 900, -90), r"at \[900\] .* 2 of 1001"),
         (x, changed(x, 7, np.nan), r"\[7\] .* nan"),
         (np.array([np.inf]), np.array([-np.inf]), "inf against -inf"),
-        (np.array([np.inf]), np.array([1.0]), "inf against 1.0"),
-        (np.arange(5), np.arange(5) + 1, "0 against 1"),
         (np.array([2**63], np.uint64), np.array([2**63 - 1]), "9223372036854775808"),
         (
             np.array([True, False]),

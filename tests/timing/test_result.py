@@ -41,11 +41,6 @@ def test_text_and_attributes_are_those_of_ipython(loops, runs, precision, encodi
         assert getattr(ours, name) == getattr(theirs, name)
 
 
-def test_text_where_there_is_no_output(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    assert str(Timing(1, 1, 2e-6, 2e-6, [2e-6], 0.0)).startswith("2 us +- 0 ns per")
-
-
 def queued(walls, launch, device, **more):
     """Return the timing of runs of one call on a device that works on meanwhile."""
     numbers = (1, len(walls), min(walls), max(walls), walls, 0.0, 3)

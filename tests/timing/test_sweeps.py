@@ -24,6 +24,12 @@ def found():
 def test_sizes_are_in_order_and_candidates_as_given(found):
     assert found.sizes == (1, 30, 1000)
     assert found.names == ("built in", "method")
+    with pytest.raises(KeyError, match="'typo': there are 'built in', 'method'"):
+        found.times("typo")
+    rows = json.loads(found.to_json())["rows"]
+    assert len({row["name"] for row in rows}) == 6
+    for row in rows:
+        assert row["samples"] == found.times(row["candidate"])[row["n"]]
     assert {n: len(t) for n, t in found.times("method").items()} == dict.fromkeys(
         found.sizes, 3
     )
@@ -35,13 +41,6 @@ def test_the_text_has_a_row_a_size_and_says_who_wins(found):
     assert [line.split()[0] for line in lines[1:4]] == ["1", "30", "1,000"]
     assert lines[4].startswith("method is faster than built in from n = ")
     assert found.markdown().splitlines()[-1] == f"- {lines[4]}"
-
-
-def test_the_record_names_size_and_candidate(found):
-    rows = json.loads(found.to_json())["rows"]
-    assert len({row["name"] for row in rows}) == 6
-    for row in rows:
-        assert row["samples"] == found.times(row["candidate"])[row["n"]]
 
 
 def test_a_candidate_may_be_absent_at_some_sizes(tmp_path):
@@ -111,14 +110,6 @@ def test_without_matplotlib_the_error_says_what_to_install(found, monkeypatch):
     with pytest.raises(ModuleNotFoundError) as raised:
         found.plot("never.png")
     assert 'python -m pip install ".[plot]"' in raised.value.__notes__[0]
-
-
-def test_names_that_are_none_are_told_with_those_that_are(found):
-    for ask in (found.times, lambda name: found.crossover("method", name)):
-        with pytest.raises(KeyError, match="'typo': there are 'built in', 'method'"):
-            ask("typo")
-    with pytest.raises(KeyError, match="'typo'"):
-        found.crossover("typo", "method")
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [4, -1], [1.5], ["1"], [True]])
