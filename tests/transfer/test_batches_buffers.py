@@ -9,7 +9,6 @@ import contextlib
 import copy
 import dataclasses
 import itertools
-import threading
 import types
 
 import numpy as np
@@ -27,15 +26,6 @@ class Sample:
     x: object
     labels: list
     number: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Frozen:
-    x: object
-
-
-class Named(dict):
-    """With an attribute of its own."""
 
 
 class Tensor:
@@ -85,11 +75,6 @@ def fill_dicts(kept, buffer, number):
     kept["deep"]["y"] = (buffer[0], number)
 
 
-def fill_others(kept, _, number):
-    kept.last.append(number)
-    kept.more["number"], kept.more.named = number, -number
-
-
 def fill_sample(kept, buffer, number):
     kept.x, kept.number = buffer, number
     kept.labels.append(number)
@@ -110,25 +95,14 @@ def pythons():
 #: How a loader makes a batch of its one buffer, by the batch's number.
 LOADERS = {
     "buffer": lambda: lambda buffer, _: buffer,
-    "views": lambda: lambda buffer, number: buffer[number % 2],
     "strides": lambda: lambda buffer, number: buffer.T[:: 1 + number % 2],
     "lists": lambda: filled([], fill_lists),
     "dicts": lambda: filled({}, fill_dicts),
-    "only numbers": lambda: filled([], lambda kept, _, number: kept.append(number)),
-    "others": lambda: filled(
-        types.SimpleNamespace(last=collections.deque(maxlen=2), more=Named()),
-        fill_others,
-    ),
     "dataclasses": lambda: filled(Sample(None, []), fill_sample),
-    "frozen": lambda: lambda buffer, number: Pair(Frozen(buffer), number),
-    "shared": lambda: lambda buffer, _: [buffer, buffer],
     "registered": lambda: lambda buffer, number: Own([buffer, number]),
     "tensors": lambda: lambda buffer, number: (Tensor(buffer), number),
     "pinned": lambda: lambda buffer, _: buffer,
     "pythons": lambda: filled(pythons(), fill_pythons),
-    "bytes": lambda: filled(
-        bytearray(1), lambda kept, _, number: kept.__setitem__(0, number)
-    ),
 }
 
 
@@ -213,31 +187,6 @@ def test_what_the_loop_writes_does_not_reach_the_source(device, make):
 
 def id_(x):
     return x
-
-
-def test_buffers_in_turn_by_another_thread(device):
-    """As loaders with workers have it: a buffer is free once the next batch is due."""
-    free, full = threading.Semaphore(2), threading.Semaphore(0)
-    buffers = [np.zeros(1 << 14, "f4") for _ in range(2)]
-
-    def work():
-        for number in range(COUNT):
-            free.acquire()
-            buffers[number % 2][...] = number
-            full.release()
-
-    def source():
-        thread = threading.Thread(target=work)
-        thread.start()
-        for number in range(COUNT):
-            full.acquire()
-            yield buffers[number % 2]
-            free.release()
-        thread.join()
-
-    held = list(xdev.batches(source(), device))
-
-    assert_same(held, [np.full(1 << 14, number) for number in range(COUNT)])
 
 
 @pytest.mark.parametrize("form", ["coo", "csr", "dia", "lil"])

@@ -134,14 +134,6 @@ def test_non_blocking_downloads_land_in_pinned_memory(driver):
     np.testing.assert_array_equal(back, there.view(np.ndarray))
 
 
-def test_a_small_pageable_upload_does_not_wait_for_the_stream(driver):
-    cuda.copy(values(SHAPES[0]), HOST, DEVICE, None, False, None)
-    assert driver.waits == 0
-
-    cuda.copy(values(SHAPES[0]), HOST, DEVICE, driver.there(), False, None)
-    assert driver.waits == 1, "its result is not in the current stream's order"
-
-
 @pytest.mark.parametrize("layout", ["C", "F", "step"])
 @pytest.mark.parametrize("out", ["none", "C", "F", "strided", "cast"])
 @pytest.mark.parametrize("target", ["cuda:0", "cuda:1"])
@@ -169,16 +161,6 @@ def test_the_sources_stream_goes_on_after_a_peers_copy(driver):
     before.synchronize()
     copies.synchronize()
 
-    np.testing.assert_array_equal(there.view(np.ndarray), expected)
-
-
-def test_overlapping_copies_on_a_device_are_right(driver):
-    there = values((50, 60)).view(driver.ndarray)
-    expected = there.view(np.ndarray)[::-1].copy()
-
-    cuda.copy(there[::-1], DEVICE, DEVICE, None, False, there)
-
-    driver.current.synchronize()
     np.testing.assert_array_equal(there.view(np.ndarray), expected)
 
 
@@ -343,17 +325,6 @@ def test_what_is_packed_lies_in_the_packs_and_comes_back(driver, small_arrays):
             np.testing.assert_array_equal(moved.view(np.ndarray), x)
         assert type(z) is np.ndarray
         assert z.base is None
-
-
-@pytest.mark.usefixtures("driver")
-def test_strided_arrays_of_the_device_come_back_in_order():
-    whole = cuda.upload([np.arange(24.0).reshape(4, 6)], DEVICE)[0]
-    parts = [whole, whole.T, whole[::2, 1:], whole[:1, 0]]
-
-    back = cuda.download(parts, DEVICE)
-
-    for x, y in zip(parts, back, strict=True):
-        np.testing.assert_array_equal(y, x.view(np.ndarray), strict=True)
 
 
 def test_pinned_memory_in_use_is_bounded(driver):
