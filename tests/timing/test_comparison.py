@@ -97,8 +97,8 @@ WAY = r'compare\(\{"name": function'
     ("candidates", "options", "error", "text"),
     [
         *((wrong, {}, TypeError, WAY) for wrong in ([len], len, None)),
-        ({"first": never, "second": 3}, {}, TypeError, r"'second' is a .* call"),
-        ({3: never}, {}, TypeError, "name is a string, not 3"),
+        ({"first": never, "second": 3}, {}, TypeError, "by name, .*'second' is a int"),
+        ({3: never}, {}, TypeError, "by name, .*: 3 is a function"),
         ({}, {}, ValueError, "at least one candidate"),
         *(
             ({"one": never}, {"nbytes": wrong}, ValueError, "nbytes.* whole number")

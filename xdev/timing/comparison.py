@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from textwrap import wrap
@@ -536,18 +537,17 @@ def _check_candidates(candidates: object) -> None:
     if not candidates:
         raise ValueError(f"compare needs at least one candidate: {way}")
     for name, call in candidates.items():
-        if not isinstance(name, str):
-            raise TypeError(f"a candidate's name is a string, not {name!r}: {way}")
-        if not callable(call):
+        if not isinstance(name, str) or not callable(call):
             kind = type(call).__name__
-            raise TypeError(f"{name!r} is a {kind} and cannot be called: {way}")
+            raise TypeError(
+                f"compare takes functions by name, {way}: {name!r} is a {kind}"
+            )
 
 
 def _copy_bandwidth(device: Device) -> float | None:
-    try:
+    with suppress(OutOfMemoryError):  # under a limit, or beside large arrays
         return copy_bandwidth(device)
-    except OutOfMemoryError:  # under a limit, or beside large arrays: no reason to stop
-        return None
+    return None
 
 
 def _bytes_by_name(
@@ -557,9 +557,8 @@ def _bytes_by_name(
         return {}
     if not isinstance(nbytes, Mapping):
         return dict.fromkeys(candidates, whole(nbytes, "nbytes", 0))
-    for name in nbytes:
-        if name not in candidates:
-            raise ValueError(f"nbytes has {name!r}, which is not a candidate")
+    for name in nbytes.keys() - candidates.keys():
+        raise ValueError(f"nbytes has {name!r}, which is not a candidate")
     return {name: whole(n, f"nbytes of {name!r}", 0) for name, n in nbytes.items()}
 
 

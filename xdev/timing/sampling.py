@@ -563,9 +563,15 @@ def timeit(
     repeat = whole(repeat, "repeat")
     how: dict[str, Any] = {"cold": cold, "clock": timer or time.perf_counter}
     if isinstance(f, str):
+        if len(args) > 1 or (args and setup != "pass"):
+            raise TypeError(
+                "a statement takes no arguments but its setup, once: use "
+                'timeit("f(x)", globals={"f": f, "x": x})'
+            )
+        code: Any = args[0] if args else setup
         names = {"__name__": "__main__"} if globals is None else globals
         try:
-            candidate = begin_code(f, _setup_of(setup, args), names, device, **how)
+            candidate = begin_code(f, code, names, device, **how)
         except NameError as error:
             if globals is None:
                 error.add_note("a statement sees your variables with globals=globals()")
@@ -585,14 +591,3 @@ def timeit(
     for _ in range(repeat):
         candidate.sample()
     return candidate.timing()
-
-
-def _setup_of(setup: str | Callable[[], object], args: tuple[object, ...]) -> Any:
-    if not args:
-        return setup
-    if len(args) > 1 or setup != "pass":
-        raise TypeError(
-            "a statement takes no arguments but its setup, once: use "
-            'timeit("f(x)", globals={"f": f, "x": x})'
-        )
-    return args[0]

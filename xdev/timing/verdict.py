@@ -186,23 +186,14 @@ def ratio_of_unpaired(
 
 
 def _judge(ratios: list[float], counts: list[int], margin: float) -> Ratio:
-    low, high = _interval(ratios, counts, CONFIDENCE)
-    least, most = _interval(ratios, counts, SURE)
-    return Ratio(
-        median(ratios),
-        low,
-        high,
-        verdict=_verdict(least, most, margin),
-        enough=most != float("inf"),
-    )
-
-
-def _verdict(low: float, high: float, margin: float) -> str:
+    low, high = _interval(ratios, counts, SURE)
+    verdict = "same" if low >= 1 / margin and high <= margin else "unclear"
     if high < 1 / margin:
-        return "faster"
-    if low > margin:
-        return "slower"
-    return "same" if low >= 1 / margin and high <= margin else "unclear"
+        verdict = "faster"
+    elif low > margin:
+        verdict = "slower"
+    shown = _interval(ratios, counts, CONFIDENCE)
+    return Ratio(median(ratios), *shown, verdict, enough=high != float("inf"))
 
 
 def _interval(
@@ -271,8 +262,7 @@ class Changes:
     @property
     def regressed(self) -> tuple[str, ...]:
         """The rows that are slower."""
-        slower = (n for n, ratio in self.ratios.items() if ratio.verdict == "slower")
-        return tuple(slower)
+        return tuple(n for n, r in self.ratios.items() if r.verdict == "slower")
 
     def __str__(self) -> str:
         """Return a table: ratio, its 95 % interval and verdict.
@@ -303,15 +293,10 @@ def changes(
     new, old = (
         {row["name"]: row["samples"] for row in each["rows"]} for each in (record, then)
     )
-    return Changes(
-        {
-            name: ratio_of_unpaired(times, old[name], margin=CHANGED)
-            for name, times in new.items()
-            if name in old
-        },
-        tuple(name for name in new if name not in old),
-        tuple(name for name in old if name not in new),
-    )
+    both = [name for name in new if name in old]
+    ratios = {n: ratio_of_unpaired(new[n], old[n], margin=CHANGED) for n in both}
+    added, gone = (tuple(n for n in each if n not in both) for each in (new, old))
+    return Changes(ratios, added, gone)
 
 
 def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:

@@ -102,9 +102,6 @@ def copy(
         act, device = _download, source
     elif source != target:
         return _copy_to_peer(x, source, target, stream, non_blocking, out)
-    here = _optional.cupy().cuda.runtime.getDevice() == device.index
-    if here and stream is None:  # a context would take 1 us
-        return act(x, device.index, non_blocking, out)
     with _current(device), stream or NOTHING:
         out = act(x, device.index, non_blocking, out)
         if stream is not None and not non_blocking:
