@@ -44,22 +44,6 @@ def test_libraries_give_a_rows_results_alike(program, dtype):
                 assert facade.different(calls) == {}, row
 
 
-def test_what_raises_or_differs_is_kept(program):
-    facade, rows = program("facade"), program("facade_rows")
-    inputs = rows.Inputs(np, 100, "float32")
-    row = rows.Row("sin", "elementwise", "no_sine(x)", "sin(x)", "cos(x)")
-
-    ours, numpys, *rest = facade.rows_of(row, inputs, CPU, 0.001, check=True)
-
-    assert "no_sine" in ours["error"]
-    assert "samples" not in ours
-    assert "ratio" not in ours
-    assert len(numpys["samples"]) >= 3
-    assert numpys["first_call"] > 0
-    if rest:
-        assert rest[0]["differs"] == "values are not NumPy's"
-
-
 def test_it_runs_a_part_and_tells_what_came_too_late(tmp_path):
     path = tmp_path / "record.json"
     command = [sys.executable, "benchmarks/facade.py", "--device=cpu", "--json", path]

@@ -74,16 +74,3 @@ def test_every_program_tells_its_options(python):
     assert len(programs) > 20
     done = python("-c", IN_TURN, ROOT / "benchmarks", *programs)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(("program", "least"), [("creation", 4), ("sizes", 1)])
-def test_programs_over_compare_have_a_row_for_each_peer(record, program, least):
-    groups = {}
-    for row in record(f"{program}.py", "--repeat=1", "--sizes", 100)["rows"]:
-        assert row["name"] == f"{row['group']}: {row['candidate']}"
-        groups.setdefault(row["group"], []).append(row["candidate"])
-    assert len(groups) >= least
-    for group, candidates in groups.items():
-        if group.endswith("cpu"):
-            assert candidates[0] == "NumPy"
-            assert "xdev" in candidates

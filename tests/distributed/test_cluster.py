@@ -139,39 +139,6 @@ def test_a_users_functions_run_in_the_workers(client, functions):
     np.testing.assert_array_equal(values[2], functions.mapped(np.arange(1000.0)))
 
 
-def sent(client):
-    """Return how many bytes workers have sent so far."""
-
-    def total(dask_worker):
-        return dask_worker.transfer_outgoing_bytes_total
-
-    return sum(client.run(total).values())
-
-
-def test_only_what_must_is_moved(client):
-    from distributed import wait
-
-    def numbers(start, **where):
-        x = xdev.arange(start, start + 2.0**20, chunks=2**17)
-        placed = client.persist(x, **where)
-        wait(placed)
-        return placed
-
-    x = numbers(0.0)
-    places = client.who_has(client.futures_of(x))
-    assert len({place for (place,) in places.values()}) == WORKERS
-    here, there = (
-        numbers(start, workers=[worker])
-        for start, worker in enumerate(client.run(os.getpid), start=1)
-    )
-    before = sent(client)
-
-    wait(xdev.multiply(xdev.sin(x), x + 1).persist())
-    assert sent(client) == before, "chunks that lie alike stay where they are"
-    wait(xdev.add(here, there).persist())
-    assert here.nbytes <= sent(client) - before <= 1.1 * here.nbytes
-
-
 def test_each_worker_has_its_device_threads_and_process(client, functions):
     found = client.run(functions.settings)
 

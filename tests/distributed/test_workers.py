@@ -47,12 +47,7 @@ def sees(monkeypatch, gpus):
 
 @pytest.mark.parametrize(
     ("listed", "name", "expected"),
-    [
-        ("3,5", "gpu-1", "5"),
-        ("3,5", "2", "3"),
-        ("3,5", "worker", "3,5"),
-        ("7", "gpu-1", "7"),
-    ],
+    [("3,5", "gpu-1", "5"), ("3,5", "worker", "3,5"), ("7", "gpu-1", "7")],
 )
 def test_of_several_gpus_a_worker_takes_the_one_of_its_name(
     monkeypatch, worker, listed, name, expected

@@ -56,15 +56,6 @@ def test_every_cell_stands_under_its_head():
     assert "GB/s" not in without
 
 
-def test_markdown_has_the_same_cells_in_each_row():
-    lines = TABLE.markdown().splitlines()
-    table = [line for line in lines if line.startswith("|")]
-    bars = [line.replace(r"\|", "").count("|") for line in table]
-    assert len(set(bars)) == 1
-    assert r"a \| b" in table[3]
-    assert len(table) == 2 + len(TABLE.rows)
-
-
 def printed(table, width, **how):
     """Return the lines that rich prints, without the spaces at their ends."""
     file = io.StringIO()
