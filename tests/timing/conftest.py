@@ -30,8 +30,6 @@ class Machine:
         self.simulated = SimulatedDevice()
         self.queued = deque()  # when each launch will be done
         self.flushed = False
-        self.rate = 2e9
-        self.slow = ()
 
     @property
     def now(self):
@@ -106,12 +104,6 @@ class MachineProbe(environment.Probe):
         self.machine.simulated.current_stream().launch(FLUSH)
         self.machine.flushed = True
 
-    def clock_rate(self):
-        return self.machine.rate
-
-    def slowed_by(self):
-        return self.machine.slow
-
 
 @pytest.fixture
 def small_copies(monkeypatch):
@@ -147,12 +139,6 @@ def compare_by(monkeypatch):
         monkeypatch.setattr(comparison, "begin", begin)
 
     return read
-
-
-@pytest.fixture
-def probe(cuda):
-    """What timing asks of a CUDA device."""
-    return environment.probe(cuda)
 
 
 @pytest.fixture

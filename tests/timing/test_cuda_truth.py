@@ -173,5 +173,4 @@ def test_a_device_that_is_not_the_current_one():
     timing = timeit(lambda: xdev.matmul(x, x), number=10, repeat=2)
 
     assert timing.queued
-    assert len(timing.rates) == 2
     assert median(timing.launch) < 0.5 * median(timing.wall)

@@ -60,12 +60,9 @@ def test_launch_bound_is_what_does_not_wait_and_is_launched_as_slowly(
 
 
 def test_the_notes_name_the_figures():
-    rates = [1.98e9, 1.2e9]
-    timing = queued([1e-5], [9.9e-6], [1e-5], rates=rates, slowed_by=("hw_slowdown",))
-    launch, clock = timing.notes
+    [launch] = queued([1e-5], [9.9e-6], [1e-5]).notes
     assert "launch-bound" in launch
     assert launch.endswith("a call takes 9.9 μs")
-    assert clock == "the device's clock ran at 1.2 to 1.98 GHz (hw_slowdown)"
 
 
 def test_timing_survives_pickling():

@@ -7,7 +7,6 @@ table has it: there the check must fail.
 import gc
 from contextlib import nullcontext, suppress
 from itertools import repeat
-from types import SimpleNamespace
 
 import pytest
 
@@ -191,20 +190,6 @@ def cold_device_time_holds_no_wait_for_the_launch(machine):
     assert cold.device == pytest.approx([MISS * WORK] * 2, **NEAR)
 
 
-def a_clock_that_slowed_is_seen(machine):
-    calls = []
-
-    def call():
-        calls.append(None)
-        if len(calls) > 30:
-            machine.rate, machine.slow = 1.2e9, ("sw_power_cap",)
-        return machine.launch(WORK)
-
-    timing = timeit(call, number=10, repeat=5)
-    assert timing.throttled
-    assert any("1.2 to 2 GHz (sw_power_cap)" in note for note in timing.notes)
-
-
 def work_of_other_streams_is_reported(machine):
     other = xdev.Stream("simulated")
 
@@ -268,7 +253,6 @@ RULES = {
     },
     a_cold_call_finds_nothing_in_the_cache: nothing_is_overwritten,
     cold_device_time_holds_no_wait_for_the_launch: {(sampling, "AHEAD"): 0},
-    a_clock_that_slowed_is_seen: {(result, "STEADY"): 0},
     work_of_other_streams_is_reported: {(result, "ENDING"): float("inf")},
     candidates_run_in_turn: one_after_the_other,
     results_are_compared_before_anything_is_timed: {
@@ -298,46 +282,8 @@ def test_steady_figures_need_no_notes(machine):
     assert timeit(machine.launch, WORK, number=100, repeat=3).notes == []
 
 
-def test_the_host_s_largest_cache_is_overwritten_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(environment, "CACHES", tmp_path)
-    assert environment.host_cache() == environment.USUAL_CACHE  # no size is told
-    for index, text in enumerate(("32K", "1024K\n", "2M", "odd", "")):
-        (tmp_path / f"index{index}").mkdir()
-        (tmp_path / f"index{index}" / "size").write_text(text)
-    probe = environment.probe(xdev.Device("cpu"))
-    probe.flush()
-    assert probe._buffer.nbytes == 4 << 20
-    assert probe._buffer.all()  # each byte was written
-
-
-@pytest.fixture
-def reasons(monkeypatch):
-    """Return what a probe tells of a device for which NVML is asked by a call."""
-
-    def told(ask):
-        device = SimpleNamespace(to_system_device=ask)
-        core = SimpleNamespace(Device=lambda _: device)
-        monkeypatch.setattr(_optional, "cuda_core", lambda: core)
-        probe = environment.CudaProbe.__new__(environment.CudaProbe)
-        probe.device = xdev.Device("cuda:0")
-        return probe.slowed_by()
-
-    return told
-
-
-def test_reasons_are_those_that_slow_a_busy_device(reasons):
-    events = ["gpu_idle", SimpleNamespace(value="sw_power_cap")]
-    system = SimpleNamespace(current_clock_event_reasons=events)
-    assert reasons(lambda: system) == ("sw_power_cap",)
-
-    def refuse():
-        raise OSError
-
-    assert reasons(refuse) == ()
-
-
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
-def test_the_kernel_compiles_and_reads_both_clocks(arch):
+def test_the_kernel_that_holds_a_stream_compiles(arch):
     core = _optional.cuda_core()
     options = core.ProgramOptions(arch=arch)
     code = core.Program(environment.HOLD, "c++", options).compile("cubin").code

@@ -109,10 +109,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-# Where the system does not say how large its caches are [B].
-USUAL_CACHE = 64 << 20
-CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+FLUSHED = 256 << 20  # twice the last cache of a processor, or more [B]
 
 
 def record(device: Device) -> Event:
@@ -147,32 +144,11 @@ class Probe:
     def flush(self) -> None:
         """Overwrite the caches up to the last, on the current stream."""
         if self._buffer is None:
-            self._buffer = np.empty(2 * host_cache(), np.uint8)
+            self._buffer = np.empty(FLUSHED, np.uint8)
         self._buffer.fill(1)
 
-    def clock_rate(self) -> float | None:
-        """Return how fast the processor's clock ticks now [Hz]; None if unknown."""
-        return None
 
-    def slowed_by(self) -> tuple[str, ...]:
-        """Return the driver's names of what slows the clock now."""
-        return ()
-
-
-def host_cache() -> int:
-    """Return the size of the host's largest cache [B]."""
-    sizes = []
-    for path in CACHES.glob("index*/size"):
-        try:
-            text = path.read_text(encoding="ascii").strip()
-            sizes.append(int(text[:-1]) * UNITS[text[-1]])
-        except (OSError, ValueError, KeyError, IndexError):
-            continue
-    return max(sizes, default=USUAL_CACHE)
-
-
-# One thread reads the timer until the time is over, and counts the processor's cycles
-# meanwhile: their quotient is the clock's rate as it is, whatever the driver tells.
+# One thread reads the timer until the time is over.
 HOLD = """
 __device__ unsigned long long now() {
     unsigned long long nanoseconds;
@@ -180,25 +156,11 @@ __device__ unsigned long long now() {
     return nanoseconds;
 }
 
-extern "C" __global__
-void xdev_hold(unsigned long long nanoseconds, unsigned long long* spent) {
+extern "C" __global__ void xdev_hold(unsigned long long nanoseconds) {
     const unsigned long long begin = now();
-    const long long cycles = clock64();
-    unsigned long long passed;
-    do {
-        passed = now() - begin;
-    } while (passed < nanoseconds);
-    spent[0] = passed;
-    spent[1] = clock64() - cycles;
+    while (now() - begin < nanoseconds) { }
 }
 """
-# The timer moves in steps of up to a microsecond: 0.5 % of this [s].
-RATE_SECONDS = 200e-6
-# Of the reasons that NVML gives, those that slow a device which has work.
-SLOWING = (
-    *("sw_power_cap", "hw_slowdown", "sw_thermal_slowdown"),
-    *("hw_thermal_slowdown", "hw_power_brake_slowdown"),
-)
 
 
 @final
@@ -209,15 +171,12 @@ class CudaProbe(Probe):
         super().__init__(device)
         self._cupy = _optional.cupy()
         self._kernel = self._cupy.RawKernel(HOLD, "xdev_hold")
-        with self._here():
-            self._spent = self._cupy.zeros(2, np.uint64)
-        self.clock_rate()  # compiles the kernel
+        self.hold(0.0)  # compiles the kernel
 
     def hold(self, seconds: float) -> Event:
         """Queue a kernel of one thread that lasts so long [s]."""
         with self._here():
-            arguments = (np.uint64(round(seconds * 1e9)), self._spent)
-            self._kernel((1,), (1,), arguments)
+            self._kernel((1,), (1,), (np.uint64(round(seconds * 1e9)),))
         return record(self.device)
 
     def flush(self) -> None:
@@ -228,23 +187,6 @@ class CudaProbe(Probe):
                 properties = runtime.getDeviceProperties(self.device.index)
                 self._buffer = self._cupy.empty(2 * properties["l2CacheSize"], np.uint8)
             self._buffer.data.memset_async(1, self._buffer.nbytes)
-
-    def clock_rate(self) -> float:
-        """Count the cycles of a short kernel [Hz]."""
-        self.hold(RATE_SECONDS)
-        with self._here():
-            nanoseconds, cycles = self._spent.tolist()
-        return float(cycles / nanoseconds * 1e9)
-
-    def slowed_by(self) -> tuple[str, ...]:
-        """Ask NVML, where it is there and permitted."""
-        try:
-            device = _optional.cuda_core().Device(self.device.index)
-            reasons = device.to_system_device().current_clock_event_reasons
-        except Exception:  # noqa: BLE001 - each way of refusing has a class of its own
-            return ()
-        names = [str(getattr(reason, "value", reason)) for reason in reasons]
-        return tuple(name for name in names if name in SLOWING)
 
     def _here(self) -> Any:
         return self._cupy.cuda.Device(self.device.index)

@@ -158,7 +158,6 @@ MOST_IN_BURST = 100
 # A stream is held this much longer than a call takes, to see if the call waits for it.
 HOLD_TIMES, HOLD_LEAST, HOLD_MOST = 4, 2e-3, 1.0  # the last two in seconds
 TRIALS = 3
-SLOWED = 0.95  # of the fastest clock seen
 PARTS = 16  # of a list or dict, that are asked for their device
 
 
@@ -194,8 +193,6 @@ class Candidate:
     waits: bool | None = None
     runs: list[Run] = field(default_factory=list)
     launches: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
-    slowed_by: set[str] = field(default_factory=set)
     probe: Probe = field(init=False)
 
     def __post_init__(self) -> None:
@@ -358,11 +355,6 @@ class Candidate:
             launch = self.launch_time(self.burst, self.clock)
         self.runs.append(one)
         self.launches.append(launch)
-        rate = self.probe.clock_rate()
-        if rate is not None:
-            self.rates.append(rate)
-            if rate < SLOWED * max(self.rates):
-                self.slowed_by.update(self.probe.slowed_by())
 
     def timing(self, precision: int = 3) -> Timing:
         """Return what the runs say."""
@@ -380,8 +372,6 @@ class Candidate:
             queued=self.queued,
             cold=self.cold,
             waits=self.waits,
-            rates=self.rates,
-            slowed_by=tuple(sorted(self.slowed_by)),
         )
 
 
