@@ -73,7 +73,7 @@ def test_more(xdev_benchmark):
         "n": np.int64(3),
         "share": np.float32(0.5),
         "sizes": np.arange(3),
-        np.int64(7): [(1, None), True, fractions.Fraction(1, 3)],
+        7: [(1, None), True, fractions.Fraction(1, 3)],
         "long": np.longdouble(2),
     }
     xdev_benchmark.extra_info = info

@@ -284,9 +284,9 @@ def _sparse(walk: Walk, x: Any) -> Any:
     values, *indices = moved = [*map(walk.move, parts)]
     if not walk.anew and all(map(is_, moved, parts)):
         return x
-    device = device_of(values)
-    if names is None and device.type == "cpu":
+    if names is None and isinstance(values, np.ndarray):
         return x.copy()
+    device = device_of(values)
     make = _class(x, values, device)
     with registry.backend(device.type).use(device.index):
         if x.format != "coo":

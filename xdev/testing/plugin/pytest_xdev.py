@@ -334,33 +334,19 @@ class Benchmark:
             "fullname": self.fullname,
             "params": params,
             "param": "-".join(params.values()) if params else None,
-            "extra_info": plain(self.extra_info),
+            "extra_info": json.loads(json.dumps(self.extra_info, default=_plain)),
             "options": {"timer": "perf_counter", "disable_gc": True, "warmup": True},
             "stats": statistics_of(self.timing.timings, self.timing.loops),
         }
 
 
-def plain(value: Any) -> Any:
-    """Return a value in JSON's types: arrays' numbers as Python's, others as text.
+def _plain(value: Any) -> Any:
+    """Return a value that JSON lacks in its types: arrays' as Python's, others as text.
 
     So it goes into the record, and comes from pytest-xdist's workers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> plain({"n": np.int64(3), 4: [np.ones(2), None, 1j]})
-    {'n': 3, '4': [[1.0, 1.0], None, '1j']}
     """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if value is None or isinstance(value, bool):
-        return value
-    kind = next((kind for kind in (int, float) if isinstance(value, kind)), str)
-    return kind(value)
+    values = value.tolist() if hasattr(value, "tolist") else str(value)
+    return str(value) if type(values) is type(value) else values
 
 
 def statistics_of(times: Sequence[float], loops: int) -> dict[str, Any]:
