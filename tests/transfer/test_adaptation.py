@@ -206,17 +206,17 @@ CYCLES = {
     "dict": (
         lambda x: {"a": [x, {}]},
         lambda w: w["a"][1].update(up=w["a"]),
-        "a list contains itself: obj['a'][1]['up'] is obj['a']:",
+        "a list contains itself, as obj['a'][1]['up']:",
     ),
     "dataclass": (
         Derived,
         lambda w: setattr(w, "double", Pair(0, w)),
-        "a Derived contains itself: obj.double.right is obj:",
+        "a Derived contains itself, as obj.double.right:",
     ),
     "registered": (
         lambda x: (x, Diagonal(x)),
         lambda w: setattr(w[1], "diag", [w[1]]),
-        "a Diagonal contains itself: obj[1].diag[0] is obj[1]:",
+        "a Diagonal contains itself, as obj[1].diag[0]:",
     ),
 }
 

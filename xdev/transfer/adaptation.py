@@ -31,7 +31,7 @@ from xdev.errors import UseAfterFreeError, type_name
 from xdev.transfer.copies import to_device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     Move = Callable[[Any], Any]
     Rule = Callable[["Walk", Any], Any]
@@ -94,16 +94,20 @@ class Walk:
         if key in seen:
             moved = seen[key][1]
             if moved is OPEN:
-                raise _cycle(part, self.way())
+                raise ValueError(
+                    f"a {kind.__name__} contains itself, as {self.path(part)}: adapt "
+                    f"moves trees, so break the cycle first"
+                )
             return moved
         seen[key] = part, OPEN
         moved = rule(self, part)
         seen[key] = part, moved
         return moved
 
-    def way(self) -> list[Any]:
-        """Return the containers that are being moved, each inside the one before."""
-        return [x for x, y in self._seen.values() if y is OPEN]
+    def path(self, *part: Any) -> str:
+        """Return how a part of what is being moved, or that itself, is reached."""
+        way = [*(x for x, y in self._seen.values() if y is OPEN), *part]
+        return "obj" + "".join(_step(whole, inner) for whole, inner in pairwise(way))
 
 
 def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
@@ -122,29 +126,18 @@ def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
     return arrays
 
 
-# -- where something is, as it would be written ---------------------------------------
-
-
 def path_to(array: Any, whole: Any) -> str:
     """Return how an array inside an object is reached."""
     paths = []
 
     def note(x: Any) -> Any:
         if x is array:
-            paths.append(_paths((*walk.way(), x))[-1])
+            paths.append(walk.path(x))
         return x
 
     walk = Walk(note)
     walk.move(whole)
     return paths[0] if paths else "an array that a rule made"
-
-
-def _paths(way: Iterable[Any]) -> list[str]:
-    """Return how each container on a way is reached from the first."""
-    paths = ["obj"]
-    for whole, inner in pairwise(way):
-        paths.append(paths[-1] + _step(whole, inner))
-    return paths
 
 
 def _step(whole: Any, inner: Any) -> str:
@@ -159,16 +152,6 @@ def _step(whole: Any, inner: Any) -> str:
     steps += [(f".{name}", part) for name, part in attributes_of(whole).items()]
     names = (step for step, part in steps if part is inner)
     return next(names, f".<a {type(inner).__name__}>")
-
-
-def _cycle(part: Any, way: list[Any]) -> ValueError:
-    """Return the error for a part that is among the containers on the way to it."""
-    paths = _paths((*way, part))
-    first = next(path for path, whole in zip(paths, way, strict=False) if whole is part)
-    return ValueError(
-        f"a {type(part).__name__} contains itself: {paths[-1]} is {first}: adapt moves "
-        f"trees, so break the cycle first"
-    )
 
 
 # -- the rules ------------------------------------------------------------------------
@@ -213,9 +196,8 @@ def _rebuilding(kind: Any) -> Rule:
                 else:
                     object.__setattr__(like, name, part)
         except Exception as error:
-            way = walk.way()
             raise TypeError(
-                f"adapt cannot rebuild {_paths(way)[-1]}, of the class "
+                f"adapt cannot rebuild {walk.path()}, of the class "
                 f"{type_name(whole)}: {error}: register the class: xdev.adapt.register"
             ) from error
         return like
