@@ -18,8 +18,7 @@ seconds = st.one_of(
 )
 
 
-# The deep profile makes 100,000 of them.
-@settings(max_examples=50 * settings().max_examples)
+@settings(max_examples=20 * settings().max_examples)
 @given(
     loops=st.sampled_from([1, 2, 10, 1000, 10**6, 12_345]),
     runs=st.lists(seconds, min_size=1, max_size=8),
