@@ -192,7 +192,9 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
             if chunk is None and find(x.data.ptr, "device") is None:
                 others.append(x)
             continue
-        pinned = None if queue.ptr == PER_THREAD else pinned_chunk(x)
+        pinned = None
+        if queue.ptr != PER_THREAD:
+            pinned = leased_chunk(x) or find(x.ctypes.data, "pinned")
         if pinned is None:
             others.append(x)
             continue
@@ -204,11 +206,6 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
         drop_done()
     if others:
         _under_way.append((queue.record(), others))
-
-
-def pinned_chunk(x: Array) -> Chunk | None:
-    """Return the chunk of the pinned pool that an array lies in, or None."""
-    return leased_chunk(x) or find(x.ctypes.data, "pinned")
 
 
 def leased_chunk(x: Array) -> Chunk | None:
