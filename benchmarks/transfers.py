@@ -1,14 +1,12 @@
 """Copies between the host and a CUDA device, beside the bus itself, CuPy and PyTorch.
 
-    python benchmarks/transfers.py [--json FILE] [--largest 1024] [--repeat 7] [--sweep]
+    python benchmarks/transfers.py [--json FILE] [--largest 1024] [--repeat 7]
 
 The bus is a raw ``cudaMemcpyAsync`` from or to pinned memory, of the same run. CuPy
 allocates through xdev's pools here, as in any program that uses both. ``out=`` rows
 write into a buffer that is there; the others return a new array each time. A table of
 all ratios by size comes last. Without CUDA the rows are what a call costs that has
-nothing to move. ``--sweep`` measures pageable uploads and downloads by threads and size
-of a piece, and beside the driver's own copy: what ``xdev/transfer/staging.py`` chose
-its numbers by.
+nothing to move.
 """
 
 import importlib.util
@@ -20,7 +18,6 @@ import numpy as np
 import record
 
 import xdev
-from xdev.transfer import staging
 
 Calls = dict[str, Callable[[], object]]
 KIB, MIB = 1 << 10, 1 << 20
@@ -187,53 +184,6 @@ def table(ratios: dict[str, dict[str, float]]) -> None:
                 print(f"{name:52}" + "".join(cells))
 
 
-def both_ways(nbytes: int, repeat: int) -> dict[str, list[float]]:
-    """Time a pageable upload and a download of one size."""
-    x = np.random.default_rng(0).random(nbytes // 4, np.float32)
-    there, out = xdev.to_device(x, "cuda"), np.empty_like(x)
-    calls: Calls = {
-        "up": lambda: xdev.to_device(x, "cuda"),
-        "down": lambda: xdev.to_numpy(there, out=out),
-    }
-    for call in calls.values():
-        call()
-    number = max(1, min(200, ENOUGH // 4 // nbytes))
-    samples: dict[str, list[float]]
-    samples = record.sample(calls, number, repeat, lambda: xdev.synchronize("cuda"))
-    return samples
-
-
-def sweep(repeat: int) -> list[dict[str, Any]]:
-    """Time pageable copies by threads and pieces, and the driver's own."""
-    rows: list[dict[str, Any]] = []
-
-    def add(label: str, nbytes: int, **settings: int) -> None:
-        samples = both_ways(nbytes, repeat)
-        up, down = (nbytes / median(times) / 1e9 for times in samples.values())
-        print(f"{nbytes // KIB:9,d} KiB, {label:26}{up:7.1f} /{down:7.1f} GB/s")
-        rows.extend(
-            {"name": name, "nbytes": nbytes, "samples": times, **settings}
-            for name, times in samples.items()
-        )
-
-    print("\npageable: up / down")
-    direct, lanes, pieces = staging.DIRECT, staging.WORKERS, staging.PACKED
-    for nbytes in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 2 * MIB):
-        for label, most in (("the driver's own copy", nbytes), ("staged", 0)):
-            staging.DIRECT = most
-            add(label, nbytes, direct=most)
-    staging.DIRECT = direct
-    for nbytes in (1 * MIB, 16 * MIB, 256 * MIB):
-        for staging.WORKERS in (2, 4, 8, 12, 16):
-            for piece in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 4 * MIB):
-                if piece * 2 <= nbytes:
-                    staging.PACKED = staging.Sizes(piece, piece, rounds=1)
-                    label = f"{staging.WORKERS} threads, {piece // KIB} KiB"
-                    add(label, nbytes, lanes=staging.WORKERS, piece=piece)
-    staging.WORKERS, staging.PACKED = lanes, pieces
-    return rows
-
-
 def on_the_host(repeat: int) -> dict[str, Any]:
     """Time the calls that have nothing to move, and a copy within the host."""
     found: dict[str, Any] = {"rows": [], "ratios": {}}
@@ -277,7 +227,6 @@ def main() -> None:
     parser = record.arguments(__doc__.partition("\n")[0])
     parser.add_argument("--largest", type=int, default=1024, help="size [MiB]")
     parser.add_argument("--repeat", type=int, default=7, help="samples of each row")
-    parser.add_argument("--sweep", action="store_true", help="threads and pieces")
     options = parser.parse_args()
     reason = xdev.Device("cuda").reason
     if reason is not None:
@@ -287,9 +236,6 @@ def main() -> None:
         return
     xdev.Device("cuda").require()
     largest = options.largest * MIB
-    if options.sweep:
-        record.write(options.json, sweep(options.repeat))
-        return
     found = on_cuda(largest, options.repeat)
     table(found["ratios"])
     record.write(options.json, found.pop("rows"), **found)

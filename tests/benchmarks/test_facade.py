@@ -13,10 +13,6 @@ import pytest
 import xdev
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import page  # noqa: E402 - the folder is no installed package
-
 CPU = xdev.Device("cpu")
 # CuPy's draw of a data type by cuRAND, for which NumPy has none.
 ONLY_CUPYS = ("random.rand(n, dtype=d)", "random.randn(n, dtype=d)")
@@ -30,12 +26,6 @@ def test_every_public_name_has_a_row_or_a_reason(program):
     assert not measured & left_out.keys()
     assert measured | left_out.keys() == rows.names()
     assert {"sort", "linalg.svd", "fft.fftn", "random.shuffle"} <= measured
-
-
-def test_rows_of_a_data_type_have_titles_of_their_own(program):
-    rows = program("facade_rows").ROWS
-    titles = Counter((row.title, dtype) for row in rows for dtype in row.dtypes)
-    assert titles.most_common(1)[0][1] == 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
@@ -52,22 +42,6 @@ def test_libraries_give_a_rows_results_alike(program, dtype):
                 assert none[name] is None or none[name] in ONLY_CUPYS, errors
             if row.alike:
                 assert facade.different(calls) == {}, row
-
-
-def test_what_raises_or_differs_is_kept(program):
-    facade, rows = program("facade"), program("facade_rows")
-    inputs = rows.Inputs(np, 100, "float32")
-    row = rows.Row("sin", "elementwise", "no_sine(x)", "sin(x)", "cos(x)")
-
-    ours, numpys, *rest = facade.rows_of(row, inputs, CPU, 0.001, check=True)
-
-    assert "no_sine" in ours["error"]
-    assert "samples" not in ours
-    assert "ratio" not in ours
-    assert len(numpys["samples"]) >= 3
-    assert numpys["first_call"] > 0
-    if rest:
-        assert rest[0]["differs"] == "values are not NumPy's"
 
 
 def test_it_runs_a_part_and_tells_what_came_too_late(tmp_path):
@@ -95,51 +69,3 @@ def test_it_runs_a_part_and_tells_what_came_too_late(tmp_path):
 
     (reason,) = [why for why in run("--limit=1e-9")["left_out"] if "reached" in why]
     assert reason.endswith("rows not reached in 1e-09 s")
-
-
-def cell(group, who, seconds=None, **facts):
-    row = {"group": group, "name": f"{group}: {who}", "candidate": who, "n": 100}
-    row |= {"section": "elementwise", "call": f"{group}(x)"}
-    return row | ({"samples": [seconds] * 3} if seconds else {}) | facts
-
-
-def test_the_page_begins_with_what_is_behind_the_worst_first(tmp_path):
-    rows = [
-        cell("near", "xdev", 1.1e-6, ratio=1.10),
-        cell("near", "CuPy", 1e-6),
-        cell("slow", "xdev", 1.5e-6, ratio=1.5),
-        cell("slow", "CuPy", 1e-6),
-        cell("slow", "PyTorch", 2e-6),
-        cell("worst", "xdev", 3e-6, ratio=3.0, first_call=0.25),
-        cell("worst", "CuPy", error="no such function", call=None),
-        cell("worst", "PyTorch", 1e-6, differs="values are not xdev's"),
-        cell("broken", "xdev", error="TypeError: why"),
-        cell("broken", "CuPy", 1e-6),
-    ]
-    where = {"date": "2026-01-02T03:04:05+00:00", "versions": {"python": "3.11"}}
-    where |= {"processor": "Abacus", "cores": 2, "cuda": None}
-    record = {"about": "What it is.", "environment": where, "gpus_visible": 2}
-    record |= {"left_out": {"an error": "XdevError"}, "rows": rows}
-    path = tmp_path / "2026-01-02-abacus.json"
-    path.write_text(json.dumps({"facade": record}))
-
-    main = page.write(path, tmp_path).read_text(encoding="utf-8")
-    text = (tmp_path / "abacus-facade.md").read_text(encoding="utf-8")
-
-    assert "[a page of its own](abacus-facade.md)" in main
-    assert main.count("near") == 0
-    first, second, *_ = text.split("\n## ")[1:]
-    assert first.splitlines()[2:] == [
-        "- worst, n 100: PyTorch: values are not xdev's",
-        "- broken, n 100: xdev: TypeError: why",
-        "",
-        "| | n | xdev | the best | xdev over it |",
-        "| --- | --- | --- | --- | --- |",
-        "| worst | 100 | 3 µs | PyTorch, 1 µs | 3.00 |",
-        "| slow | 100 | 1.5 µs | CuPy, 1 µs | 1.50 |",
-    ]
-    assert "| all | 100 | 3 | 0% | 33% | 33% | 1 | 1.50 |" in second
-    assert "- gpus visible: 2" in text
-    assert "- left out an error: XdevError" in text
-    assert "| worst | 100 | 3 µs | no such function | 1 µs | 3.00 | 250 ms |" in text
-    assert "| `worst(x)` | | `worst(x)` |" in text

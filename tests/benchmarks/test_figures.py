@@ -56,10 +56,6 @@ def test_every_measured_figure_is_marked(page):
     assert [line for line in text.splitlines() if MEASURED.search(line)] == []
 
 
-def test_the_readme_has_marked_figures():
-    assert len(list(figures.marks((ROOT / "README.md").read_text()))) > 4
-
-
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [
@@ -87,15 +83,3 @@ def test_a_wrong_figure_is_corrected(record, wrong, right):
 def test_a_mark_of_no_row_or_of_several_is_an_error(record, row):
     with pytest.raises(KeyError, match="rows"):
         figures.corrected(f"{record}: 1 µs <!-- program: {row} -->")
-
-
-def test_a_mark_without_a_record_is_an_error():
-    with pytest.raises(ValueError, match="is named before"):
-        figures.corrected("1 µs <!-- program: one -->")
-
-
-@pytest.mark.usefixtures("record")
-def test_the_last_record_named_is_the_one_that_counts():
-    text = "benchmarks/results/none.json benchmarks/results/a-b.json "
-    mark = "9 ns <!-- program: other -->"
-    assert figures.corrected(text + mark).startswith(text + "500 ns")

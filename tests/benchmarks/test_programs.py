@@ -76,14 +76,6 @@ def test_every_program_tells_its_options(python):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_harness_tells_how_often_it_was_wrong(record):
-    rows = {row["name"]: row for row in record("harness.py", "--count=3")["rows"]}
-    assert len(rows["three rows, cpu"]["samples"]) == 1
-    row = rows["same against same, cpu"]
-    verdicts = ("faster", "slower", "same", "unclear")
-    assert sum(row.get(verdict, 0) for verdict in verdicts) == row["comparisons"] == 3
-
-
 @pytest.mark.parametrize("device", ["cpu", "fake"])
 def test_a_long_run_does_all_of_its_work_and_nothing_is_wrong(record, device):
     words = f"--device={device}", "--seconds=1", "--every=0.1"
@@ -92,32 +84,3 @@ def test_a_long_run_does_all_of_its_work_and_nothing_is_wrong(record, device):
     assert sum(row["times"] > 0 for row in told["rows"]) >= 11
     assert all(told["curve"].values())
     assert told["curve"].keys() - {"seconds"} == told["bytes"].keys()
-
-
-@pytest.mark.parametrize(("program", "least"), [("creation", 4), ("sizes", 1)])
-def test_programs_over_compare_have_a_row_for_each_peer(record, program, least):
-    groups = {}
-    for row in record(f"{program}.py", "--repeat=1", "--sizes", 100)["rows"]:
-        assert row["name"] == f"{row['group']}: {row['candidate']}"
-        groups.setdefault(row["group"], []).append(row["candidate"])
-    assert len(groups) >= least
-    for group, candidates in groups.items():
-        if group.endswith("cpu"):
-            assert candidates[0] == "NumPy"
-            assert "xdev" in candidates
-
-
-def test_the_processes_of_first_use_see_what_this_one_sees(
-    program, tmp_path, monkeypatch
-):
-    there = tmp_path / "there"
-    there.mkdir()
-    (there / "only_there.py").write_text("seconds = 1.5")
-    (tmp_path / "chain0.py").write_text("")
-    monkeypatch.setenv("PYTHONPATH", str(there))
-    measured = program("first_use").measured
-
-    text = "import chain0, only_there\nprint(only_there.seconds, False)"
-    assert measured(text, tmp_path, "new") == (1.5, False)
-    with pytest.raises(RuntimeError, match="No module named 'nowhere'"):
-        measured("import nowhere", tmp_path, "new")

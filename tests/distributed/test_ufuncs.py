@@ -58,15 +58,12 @@ def both(call, lazy, device):
 
 ELEMENTWISE = {
     "one": lambda x, _: wave(x),
-    "a number": lambda x, _: wave(x, 3),
     "a plain array": wave,
     "plain first": lambda x, v: wave(v, x),
     "dtype=": lambda x, _: wave(x, dtype=np.float64),
     "broadcast": lambda x, _: wave(x[:, :1], x[0]),
-    "first of two": lambda x, _: halves(x)[0],
     "second of two": lambda x, _: halves(x)[1],
     "outer": lambda x, _: plus.outer(x[0], x[:, 0]),
-    "outer, a number": lambda x, _: plus.outer(x, 2),
     "outer, a number first": lambda x, _: xdev.subtract.outer(2, x),
     "outer of the facade's": lambda x, _: xdev.subtract.outer(x[0], x[:, 0]),
 }
@@ -75,12 +72,6 @@ ELEMENTWISE = {
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_a_ufunc_of_collections_has_the_bits_of_plain_ones(lazy, real_device, name):
     made, plain = both(ELEMENTWISE[name], lazy, real_device)
-
-    np.testing.assert_array_equal(made, plain)
-
-
-def test_a_list_is_taken_on_the_cpu_as_beside_plain_arrays(lazy):
-    made, plain = both(lambda x, _: wave(x, [1.0, 2, 3, 4, 5, 6]), lazy, "cpu")
 
     np.testing.assert_array_equal(made, plain)
 
@@ -158,14 +149,13 @@ def test_a_kernel_is_mapped_and_refuses_collections_itself(lazy, real_device):
     x = xdev.asarray(X, chunks=3)
     with pytest.raises(TypeError, match=r"xdev\.distributed\.map"):
         mixed[X.shape](x, V, np.empty(X.shape))
-    with pytest.raises(TypeError, match=r"does not write y"):
+    with pytest.raises(TypeError, match=r"the results y, out: "):
         distributed.map(mixed, x)
 
 
 @pytest.mark.parametrize(
     ("f", "error", "text"),
     [
-        (np.sum, ValueError, "drop_axis="),
         (lambda b: b / b[0, 0], TypeError, r"IndexError.*Give dtype="),
         (lambda _: 3, TypeError, "returned int"),
     ],

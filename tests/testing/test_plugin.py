@@ -3,11 +3,8 @@
 import importlib.util
 import re
 import textwrap
-from types import SimpleNamespace
 
 import pytest
-
-from xdev.testing import fixtures
 
 pytest_plugins = ["pytester"]
 
@@ -122,57 +119,38 @@ def test_markers_leave_backends_out(run):
     )
 
 
-def mark(*args, **kwargs):
-    return SimpleNamespace(args=args, kwargs=kwargs)
+WRONG = """
+import pytest
+
+skip = pytest.mark.skip_xp_backends
+
+@skip("tensorflow")
+def test_unknown(xp): pass
+
+@skip("fake", "cupy")
+def test_two(xp): pass
+
+@skip("fake", cpu_only=True)
+def test_both(xp): pass
+
+@skip(exceptions=["tensorflow"], cpu_only=True)
+def test_exception(xp): pass
+
+@skip(gpu_only=True)
+def test_keyword(xp): pass
+
+@skip(cpu_only=False, eager_only=True, np_only=True, exceptions="fake")
+def test_right(xp): pass
+"""
 
 
-LEFT_OUT = {
-    "np_only": {"fake", "cupy", "torch", "jax.numpy", "dask.array", "array_api_strict"},
-    "cpu_only": {"fake", "cupy"},
-    "eager_only": {"jax.numpy", "dask.array"},
-}
+def test_wrong_arguments_of_markers_are_refused(run, monkeypatch):
+    monkeypatch.setenv("XDEV_TEST_BACKENDS", "fake")
+    result = run(WRONG)
 
-
-@pytest.mark.parametrize("keyword", LEFT_OUT)
-def test_keywords_mean_kinds_of_backends(keyword):
-    excepted = min(LEFT_OUT[keyword])
-
-    assert set(fixtures.reasons([mark(**{keyword: True})])) == LEFT_OUT[keyword]
-    for exceptions in [excepted], excepted:
-        marker = mark(**{keyword: True}, exceptions=exceptions)
-        assert set(fixtures.reasons([marker])) == LEFT_OUT[keyword] - {excepted}
-    assert fixtures.reasons([mark(**{keyword: False})]) == {}
-
-
-@pytest.mark.parametrize(
-    ("args", "kwargs", "error"),
-    [
-        (("tensorflow",), {}, ValueError),
-        (("fake", "cupy"), {}, ValueError),
-        (("fake",), {"cpu_only": True}, ValueError),
-        ((), {"exceptions": ["tensorflow"], "cpu_only": True}, ValueError),
-        ((["numpy", "fake"],), {}, ValueError),
-        ((), {"gpu_only": True}, TypeError),
-    ],
-)
-def test_wrong_arguments_are_refused(args, kwargs, error):
-    with pytest.raises(error):
-        fixtures.reasons([mark(*args, **kwargs)])
-
-
-def test_a_users_own_xp_wins(run):
-    own = """
-    import pytest
-
-    @pytest.fixture
-    def xp():
-        return "mine"
-
-    def test_mine(xp):
-        assert xp == "mine"
-    """
-
-    run(own).assert_outcomes(passed=1)
+    result.assert_outcomes(errors=5, passed=1)
+    for words in ("not a backend: use one of", "one backend and a reason", "gpu_only"):
+        result.stdout.fnmatch_lines(f"*{words}*")
 
 
 def test_the_default_device_is_as_before_the_test(run):
@@ -215,9 +193,3 @@ def test_a_failure_shows_the_users_line_and_one_of_xdev(pytester, monkeypatch):
     frames = re.compile(r"^\S*xdev/\S+\.pyx?:\d+: ", re.MULTILINE)
     assert len(frames.findall(few)) == 1
     assert len(frames.findall(every)) > 2
-
-
-def test_the_environment_names_them_too(run, monkeypatch):
-    monkeypatch.setenv("XDEV_TEST_BACKENDS", "fake")
-
-    run(SHOW).assert_outcomes(passed=1)

@@ -11,7 +11,7 @@ import pytest
 import xdev
 from xdev.device import registry
 from xdev.testing import SimulatedDevice
-from xdev.timing import comparison, environment, measurement, sampling
+from xdev.timing import comparison, environment, sampling
 from xdev.timing.comparison import Footprint as Footprint  # noqa: PLC0414 - for tests
 from xdev.timing.environment import record
 
@@ -30,8 +30,6 @@ class Machine:
         self.simulated = SimulatedDevice()
         self.queued = deque()  # when each launch will be done
         self.flushed = False
-        self.rate = 2e9
-        self.slow = ()
 
     @property
     def now(self):
@@ -106,12 +104,6 @@ class MachineProbe(environment.Probe):
         self.machine.simulated.current_stream().launch(FLUSH)
         self.machine.flushed = True
 
-    def clock_rate(self):
-        return self.machine.rate
-
-    def slowed_by(self):
-        return self.machine.slow
-
 
 @pytest.fixture
 def small_copies(monkeypatch):
@@ -119,22 +111,22 @@ def small_copies(monkeypatch):
 
     None was made before.
     """
-    taken = SimpleNamespace(nbytes=1 << 22, seconds=[], copy=measurement._copy_seconds)
-    monkeypatch.setattr(measurement, "SIZE", taken.nbytes)
-    monkeypatch.setattr(measurement, "_measured", {})
+    taken = SimpleNamespace(nbytes=1 << 22, seconds=[], copy=environment._copy_seconds)
+    monkeypatch.setattr(environment, "SIZE", taken.nbytes)
+    monkeypatch.setattr(environment, "_measured", {})
 
     def copied(device):
         taken.seconds.append(taken.copy(device))
         return taken.seconds[-1]
 
-    monkeypatch.setattr(measurement, "_copy_seconds", copied)
+    monkeypatch.setattr(environment, "_copy_seconds", copied)
     return taken
 
 
 @pytest.fixture
 def measured(monkeypatch):
     """Return a function that says what copies reach, by device [B/s]."""
-    return lambda rates: monkeypatch.setattr(measurement, "_measured", dict(rates))
+    return lambda rates: monkeypatch.setattr(environment, "_measured", dict(rates))
 
 
 @pytest.fixture
@@ -147,12 +139,6 @@ def compare_by(monkeypatch):
         monkeypatch.setattr(comparison, "begin", begin)
 
     return read
-
-
-@pytest.fixture
-def probe(cuda):
-    """What timing asks of a CUDA device."""
-    return environment.probe(cuda)
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ seconds = st.one_of(
 )
 
 
-# The deep profile makes 100,000 of them.
-@settings(max_examples=50 * settings().max_examples)
+@settings(max_examples=20 * settings().max_examples)
 @given(
     loops=st.sampled_from([1, 2, 10, 1000, 10**6, 12_345]),
     runs=st.lists(seconds, min_size=1, max_size=8),
@@ -41,11 +40,6 @@ def test_text_and_attributes_are_those_of_ipython(loops, runs, precision, encodi
         assert getattr(ours, name) == getattr(theirs, name)
 
 
-def test_text_where_there_is_no_output(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    assert str(Timing(1, 1, 2e-6, 2e-6, [2e-6], 0.0)).startswith("2 us +- 0 ns per")
-
-
 def queued(walls, launch, device, **more):
     """Return the timing of runs of one call on a device that works on meanwhile."""
     numbers = (1, len(walls), min(walls), max(walls), walls, 0.0, 3)
@@ -64,34 +58,10 @@ def test_launch_bound_is_what_does_not_wait_and_is_launched_as_slowly(
     assert timing.launch_bound == bound
 
 
-def test_a_cpu_is_not_launch_bound():
-    timing = Timing(1, 1, 1.0, 1.0, [1.0], 0.0, launch=[1.0], device=[1.0])
-    assert not timing.launch_bound
-    assert not timing.elsewhere
-    assert not timing.throttled
-    assert timing.notes == []
-
-
-@pytest.mark.parametrize(
-    ("walls", "elsewhere"),
-    [
-        ([1.0, 1.0], True),
-        ([1.0, 0.5], False),  # one run in which nothing was left: a host that paused
-        ([0.5000001, 0.5000001], False),
-    ],
-)
-def test_elsewhere_is_what_every_run_shows(walls, elsewhere):
-    timing = queued(walls, [0.1, 0.1], [0.5, 0.5])
-    assert timing.elsewhere == elsewhere
-
-
 def test_the_notes_name_the_figures():
-    rates = [1.98e9, 1.2e9]
-    timing = queued([1e-5], [9.9e-6], [1e-5], rates=rates, slowed_by=("hw_slowdown",))
-    launch, clock = timing.notes
+    [launch] = queued([1e-5], [9.9e-6], [1e-5]).notes
     assert "launch-bound" in launch
     assert launch.endswith("a call takes 9.9 μs")
-    assert clock == "the device's clock ran at 1.2 to 1.98 GHz (hw_slowdown)"
 
 
 def test_timing_survives_pickling():

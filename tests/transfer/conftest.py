@@ -14,12 +14,7 @@ import pytest
 
 import xdev
 from xdev import _optional, memory
-from xdev.transfer import (
-    batching,
-    cuda,
-    pinned,
-    staging,
-)
+from xdev.transfer import batching, cuda, pinned
 
 UP, DOWN = 1, 2  # cudaMemcpyKind
 HOST, LOCKED = 0, 1  # kinds of memory
@@ -57,6 +52,18 @@ def far(request, until):
     yield device
     gc.collect()
     until(lambda: memory.allocated(device) <= before)
+
+
+@pytest.fixture
+def small_arrays():
+    """Small arrays of every dtype, of shapes and strides of all kinds."""
+    draw = np.random.default_rng(0)
+    dtypes = ("?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16", ">f4")
+    shapes = [(), (0,), (1,), (7,), (3, 5), (4, 0, 2), (2, 3, 4), (1000,), (60, 64)]
+    views = [np.asarray, np.transpose, np.flip, lambda x: x[..., ::2] if x.ndim else x]
+    arrays = (np.asarray(draw.standard_normal(shapes[n % 9])) for n in range(700))
+    views_of = ((views[n % 4], dtypes[n % 11], x) for n, x in enumerate(arrays))
+    return [np.asarray(view((x * 100).astype(dtype))) for view, dtype, x in views_of]
 
 
 @pytest.fixture
@@ -214,29 +221,11 @@ class LateCupy:
         """Return a pointer whose copies are of the current stream."""
         made = LatePointer(np.full(nbytes, 99, np.uint8))
 
-        def move(kind, address, nbytes):
-            to, origin = (made.ptr, address)[:: 1 if kind == UP else -1]
-            self.memcpyAsync(to, origin, nbytes, kind, self.current.ptr)
+        def move(address, nbytes):
+            self.memcpyAsync(made.ptr, address, nbytes, UP, self.current.ptr)
 
-        made.copy_from_host_async = partial(move, UP)
-        made.copy_to_host_async = partial(move, DOWN)
+        made.copy_from_host_async = move
         return made
-
-    def RawKernel(self, source, name):  # noqa: N802 - CuPy's
-        """Return a stand-in for the one kernel, which gathers arrays in a pack."""
-        assert name in source
-        return self.gather
-
-    def gather(self, grid, _, arguments):
-        table, pack = arguments
-        self.note("gather", *grid)
-
-        def run():
-            rows = (ctypes.c_longlong * (3 * grid[0])).from_address(table)
-            for address, at, nbytes in zip(*[iter(rows)] * 3, strict=True):
-                ctypes.memmove(pack + at, address, nbytes)
-
-        self.current.enqueue(run)
 
     def eagerly(self, act):
         self.current.run_to(len(self.current.queue))
@@ -337,20 +326,21 @@ class Below:
 
 @pytest.fixture
 def driver(monkeypatch):
-    """CuPy, whose copies run when they are waited for."""
+    """CuPy, whose copies run when they are waited for; small arrays are staged."""
     driver = LateCupy()
     below = Below(driver)
-    monkeypatch.setattr(staging, "addresses", lambda: below.addresses)
+    monkeypatch.setattr(pinned, "addresses", lambda: below.addresses)
     monkeypatch.setattr(_optional, "cupy", lambda: driver)
     monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
-    monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
-    monkeypatch.setattr(staging, "pinned_array", driver.pinned_array)
+    for module in cuda, pinned:
+        monkeypatch.setattr(module, "pinned_array", driver.pinned_array)
     monkeypatch.setattr(cuda, "mark_uses", lambda *_, **__: None)
     monkeypatch.setattr(pinned, "find", lambda *_: None)
-    small = staging.Sizes(16 << 10, 32 << 10, rounds=1)
-    monkeypatch.setattr(staging, "GENERAL", small)
-    monkeypatch.setattr(staging, "PACKED", small)
-    monkeypatch.setattr(staging._config, "num_threads", lambda: 3)
+    sizes = {"DIRECT": 256 << 10, "SMALLEST": 16 << 10, "LARGEST": 32 << 10}
+    for name, nbytes in sizes.items():
+        monkeypatch.setattr(pinned, name, nbytes)
+    monkeypatch.setattr(pinned, "ROUNDS", 1)
+    monkeypatch.setattr(pinned._config, "num_threads", lambda: 3)
     pinned._under_way.clear()
     yield driver
     pinned._under_way.clear()

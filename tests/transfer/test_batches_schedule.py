@@ -31,34 +31,14 @@ class Batch:
         self.number, self.block = number, block
 
 
-class Counting:
-    """A source that notes which of its memory goes and comes."""
-
-    def __init__(self, source):
-        self._source, self.calls = source, []
-
-    def __getattr__(self, name):
-        return getattr(self._source, name)
-
-    def allocate(self, nbytes):
-        self.calls.append("allocate")
-        return self._source.allocate(nbytes)
-
-    def free(self, address, nbytes):
-        self.calls.append("free")
-        self._source.free(address, nbytes)
-
-
 class Backend(registry.Backend):
     """One simulated device."""
 
     libraries = ()
 
-    def __init__(self, nbytes=NBYTES):
-        self.device, self.nbytes = SimulatedDevice(), nbytes
-        self.source_calls = Counting(SimulatedSource(self.device, 1 << 40))
-        self.pool = Pool(self.source_calls)
-        self.upload = None  # what one takes; None: it is drawn [s]
+    def __init__(self):
+        self.device = SimulatedDevice()
+        self.pool = Pool(SimulatedSource(self.device, 1 << 40))
         self.began = []  # when the upload of each batch was queued [s]
 
     def stream(self, index):
@@ -82,20 +62,14 @@ class Backend(registry.Backend):
         assert non_blocking
         self.began.append(self.device.now)
         stream = self.device.current_stream()
-        block = self.pool.acquire(self.nbytes, stream.ptr)
-        read = None if self.upload is None else 0.0
-        self.tenant(BUFFER).use(stream, write=False, seconds=read)
-        self.tenant(block.address).use(stream, write=True, seconds=self.upload)
+        block = self.pool.acquire(NBYTES, stream.ptr)
+        self.tenant(BUFFER).use(stream, write=False)
+        self.tenant(block.address).use(stream, write=True)
         return Batch(number, block)
 
     def tenant(self, address):
         """Return one more user of some bytes: each must be ordered after the last."""
         return self.device.tenant(address, NBYTES)
-
-    def compute(self, batch, seconds):
-        """Queue work of the current stream on a batch."""
-        stream = self.device.current_stream()
-        self.tenant(batch.block.address).use(stream, write=True, seconds=seconds)
 
     def hand_over(self, giver, heir):
         """Let segments change hands as CUDA's pool does."""
@@ -111,9 +85,9 @@ class Backend(registry.Backend):
                 self.pool.state.mark(batch.block.chunk, (handle,))
 
 
-@pytest.fixture(params=[NBYTES])
-def simulated(request, monkeypatch):
-    backend = Backend(request.param)
+@pytest.fixture
+def simulated(monkeypatch):
+    backend = Backend()
     monkeypatch.setitem(registry._backends, "simulated", backend)
     monkeypatch.setattr(batching, "move", backend.move)
     monkeypatch.setattr(batching, "_hand_over", backend.hand_over)
@@ -188,44 +162,3 @@ def until_none_is_left():
         if thread.name.startswith("xdev-batches"):
             thread.join(20)
             assert not thread.is_alive()
-
-
-MILLISECOND = 1e-3
-LARGE = 64 << 20  # free segments of this size go back before the pool grows [B]
-
-
-@pytest.mark.parametrize("simulated", [LARGE], indirect=True)
-def test_loops_cost_what_the_longer_of_upload_and_computation_does(simulated):
-    """And the pool asks its source for nothing, also among loops of other kinds."""
-    device, count = simulated.device, 24
-    simulated.upload = MILLISECOND
-
-    def batched():
-        for batch in xdev.batches([*range(count)], "simulated"):
-            for _ in range(4):
-                simulated.compute(batch, MILLISECOND / 4)
-
-    def one_after_the_other():
-        for _ in range(count):
-            block = simulated.pool.acquire(LARGE, 0)
-            simulated.compute(Batch(0, block), MILLISECOND)
-
-    for _ in range(3):
-        batched()
-        device.synchronize()
-        one_after_the_other()
-        device.synchronize()
-    until_none_is_left()
-    simulated.source_calls.calls.clear()
-    for _ in range(3):
-        start = device.now
-        batched()
-        device.synchronize()
-        assert device.now - start < (count + 1.5) * MILLISECOND  # 1 to fill, and calls
-        one_after_the_other()
-        device.synchronize()
-
-    calls = simulated.source_calls.calls
-    assert "free" not in calls
-    assert len(calls) <= 2, "no more than an unusual order of the threads asks for"
-    assert device.hazards == []

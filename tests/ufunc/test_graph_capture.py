@@ -295,7 +295,7 @@ class Library:
 def library(monkeypatch):
     made = Library()
     monkeypatch.setattr(captures, "driver_library", lambda: made)
-    monkeypatch.setattr(captures.staging, "explain", "error {}".format)
+    monkeypatch.setattr(captures.pinned, "explain", "error {}".format)
     return made
 
 

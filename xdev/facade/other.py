@@ -25,7 +25,7 @@ from xdev.facade.backends import (
 )
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import library_named
-from xdev.transfer.exporters import dtype_of
+from xdev.transfer.copies import dtype_of
 from xdev.ufunc.argument_errors import misfit, never_written, wrong_dtype
 
 if TYPE_CHECKING:

@@ -295,7 +295,7 @@ def elements(intptr_t loop, bytes words, tuple shares):
 cdef struct Slot:  # and in a lane's first, how many pieces the lane took
     intptr_t event, start, size, turns  # the driver's; what is in it of the array
 
-cdef struct Copy:  # the words that `xdev.transfer.staging` writes
+cdef struct Copy:  # the words that `xdev.transfer.pinned` writes
     int (*enter)(intptr_t) noexcept nogil
     int (*wait)(intptr_t) noexcept nogil
     int (*record)(intptr_t, intptr_t) noexcept nogil

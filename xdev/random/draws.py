@@ -24,8 +24,7 @@ from xdev.facade.dispatch import factory
 from xdev.memory import host_array
 from xdev.random import kernels
 from xdev.random.kernels import words64
-from xdev.transfer.copies import plain_device, to_device
-from xdev.transfer.exporters import shared
+from xdev.transfer.copies import plain_device, shared, to_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,7 +32,7 @@ from xdev.random.draws import (
     write,
 )
 from xdev.random.kernels import words64
-from xdev.transfer.exporters import dtype_of
+from xdev.transfer.copies import dtype_of
 
 if TYPE_CHECKING:
     from xdev.random.draws import Draws

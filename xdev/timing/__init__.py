@@ -1,8 +1,9 @@
 """Measure: ``timeit`` one function, ``compare`` several, ``sweep`` over sizes."""
 
 from xdev.timing.comparison import Comparison, ResultsDifferError, Row, compare
-from xdev.timing.measurement import copy_bandwidth, timeit
+from xdev.timing.environment import copy_bandwidth
 from xdev.timing.result import Timing
+from xdev.timing.sampling import timeit
 from xdev.timing.sweeps import Sweep, sweep
 from xdev.timing.verdict import Changes, Ratio
 

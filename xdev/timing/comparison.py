@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from textwrap import wrap
@@ -17,10 +18,9 @@ from xdev._progress import Progress
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.registry import text_of
 from xdev.timing import verdict
-from xdev.timing.environment import device_name, environment
-from xdev.timing.measurement import checked_counts, copy_bandwidth, whole
+from xdev.timing.environment import copy_bandwidth, device_name, environment
 from xdev.timing.result import format_time, plus_minus
-from xdev.timing.sampling import Candidate, begin
+from xdev.timing.sampling import Candidate, begin, whole
 from xdev.transfer import to_numpy
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SPACINGS = 64
 # The same for values that cancelled to near zero, against the largest value.
 CANCELLED = 4
+COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}  # on terminals
 Array = NDArray[Any]
 
 
@@ -52,20 +53,23 @@ class ResultsDifferError(XdevError, ValueError):
     """
 
 
-def to_host(result: object) -> object:
-    """Copy a result, or each part of a mapping or of a list of arrays, to the host.
+def to_host(result: object, place: str = "") -> dict[str, object]:
+    """Copy the parts of a result to the host, by their places in it.
 
-    A copy always, since the next candidate may write into the same buffer.
+    Of a mapping or of a list of arrays they are several. They are copied always, since
+    the next candidate may write into the same buffer.
     """
-    if isinstance(result, Mapping):
-        return {key: to_host(part) for key, part in result.items()}
     if isinstance(result, tuple | list) and any(map(_has_parts, result)):
-        return tuple(map(to_host, result))
+        result = dict(enumerate(result))
+    if isinstance(result, Mapping):
+        parts: dict[str, object] = {}
+        for key, part in result.items():
+            parts |= to_host(part, f"{place}[{key!r}]")
+        return parts
     if result is None or isinstance(result, str):
-        return result
-    if hasattr(result, "shape"):
-        return np.array(to_numpy(result))
-    return np.asarray(result)
+        return {place: result}
+    is_array = hasattr(result, "shape")
+    return {place: np.array(to_numpy(result)) if is_array else np.asarray(result)}
 
 
 def _has_parts(part: object) -> bool:
@@ -76,13 +80,15 @@ def _has_parts(part: object) -> bool:
 
 
 def check_agreement(
-    first: tuple[str, object], second: tuple[str, object], rtol: float | None
+    first: tuple[str, dict[str, object]],
+    second: tuple[str, dict[str, object]],
+    rtol: float | None,
 ) -> None:
     """Raise unless two named results, both from :func:`to_host`, agree.
 
     Parameters
     ----------
-    first, second : tuple of str and object
+    first, second : tuple of str and dict
         The candidates' names and results.
     rtol : float or None
         Allowed relative difference of an element; None for 64 spacings of the
@@ -95,52 +101,40 @@ def check_agreement(
         They differ; the text names both candidates and the largest difference.
     """
     (name, expected), (other, actual) = first, second
-    difference = _difference(expected, actual, rtol)
-    if difference is not None:
+    said = f"parts {[*expected]} against {[*actual]}"
+    if expected.keys() == actual.keys():
+        said = ""
+        for place, part in expected.items():
+            difference = _difference(part, actual[place], rtol)
+            if difference:
+                said = f"in part {place} {difference}" if place else difference
+                break
+    if said:
         raise ResultsDifferError(
-            f"{name!r} and {other!r} return different results: {difference}"
+            f"{name!r} and {other!r} return different results: {said}"
         )
 
 
-def _difference(expected: object, actual: object, rtol: float | None) -> str | None:
-    """Say in words how two results differ, None where they agree."""
-    if isinstance(expected, tuple) and isinstance(actual, tuple):
-        expected, actual = dict(enumerate(expected)), dict(enumerate(actual))
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return _difference_of_parts(expected, actual, rtol)
+def _difference(expected: object, actual: object, rtol: float | None) -> str:
+    """Say in words how two parts of results differ; nothing where they agree."""
     if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
         same = type(expected) is type(actual) and expected == actual
-        return None if same else f"{_kind(expected)} against {_kind(actual)}"
+        return "" if same else f"{_kind(expected)} against {_kind(actual)}"
     if expected.shape != actual.shape:
         return f"shape {expected.shape} against {actual.shape}"
     expected, actual = np.atleast_1d(expected, actual)
     wrong, apart = _wrong(expected, actual, rtol)
     if not wrong.any():
-        return None
+        return ""
     worst = tuple(map(int, np.unravel_index(int(np.argmax(apart)), apart.shape)))
-    where = ", ".join(map(str, worst))
     return (
-        f"at [{where}] {expected[worst]!s} against {actual[worst]!s}, the largest "
+        f"at {[*worst]} {expected[worst]!s} against {actual[worst]!s}, the largest "
         f"difference of {np.count_nonzero(wrong)} of {wrong.size} elements"
     )
 
 
-def _difference_of_parts(
-    expected: dict[Any, object], actual: dict[Any, object], rtol: float | None
-) -> str | None:
-    if expected.keys() != actual.keys():
-        return f"parts {list(expected)} against {list(actual)}"
-    differences = {key: _difference(expected[key], actual[key], rtol) for key in actual}
-    said = (f"in part {key!r} {text}" for key, text in differences.items() if text)
-    return next(said, None)
-
-
-def _kind(result: object) -> str:
-    if isinstance(result, np.ndarray):
-        return f"an array of {result.dtype}"
-    if isinstance(result, tuple | dict):  # their parts may be long
-        return f"{len(result)} parts"
-    return repr(result)
+def _kind(part: object) -> str:
+    return f"an array of {part.dtype}" if isinstance(part, np.ndarray) else repr(part)
 
 
 def _wrong(a: Array, b: Array, rtol: float | None) -> tuple[Array, Array]:
@@ -364,7 +358,7 @@ class Comparison:
 
     def cells(self) -> list[list[str]]:
         """Return the table's text, cell by cell; the first row is the head."""
-        head = ["", f"time {plus_minus()} std", "ratio", "95 %", verdict.VERDICT]
+        head = ["", f"time {plus_minus()} std", "ratio", "95 %", "verdict"]
         head += ["bandwidth", "of copy", "peak", "allocations", "driver", "first call"]
         cells = [head]
         cells += [row.cells(baseline=row is self.rows[0]) for row in self.rows]
@@ -400,11 +394,13 @@ class Comparison:
         return "\n".join(lines)
 
     def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
-        """Give ``rich.print`` the table, its verdicts coloured, and the notes."""
+        """Give ``rich.print`` the same text, with verdicts coloured."""
         from rich.text import Text
 
-        yield from verdict.coloured(self.cells(), options.max_width)
-        yield from map(Text, self.notes())
+        text = Text(self.text(options.max_width))
+        for word, colour in COLOURS.items():
+            text.highlight_words([word], colour)
+        yield text
 
     def markdown(self) -> str:
         """Return the table in Markdown, and what else a reader must know."""
@@ -496,7 +492,8 @@ def compare(
     >>> [row.name for row in table.rows]
     ['times', 'power']
     """
-    number, repeat = checked_counts(number, repeat)
+    number = None if number is None else whole(number, "number")
+    repeat = whole(repeat, "repeat")
     _check_candidates(candidates)
     moved = _bytes_by_name(candidates, nbytes)
     running = _begin_all(candidates, device, rtol, cold=cold)
@@ -540,18 +537,17 @@ def _check_candidates(candidates: object) -> None:
     if not candidates:
         raise ValueError(f"compare needs at least one candidate: {way}")
     for name, call in candidates.items():
-        if not isinstance(name, str):
-            raise TypeError(f"a candidate's name is a string, not {name!r}: {way}")
-        if not callable(call):
+        if not isinstance(name, str) or not callable(call):
             kind = type(call).__name__
-            raise TypeError(f"{name!r} is a {kind} and cannot be called: {way}")
+            raise TypeError(
+                f"compare takes functions by name, {way}: {name!r} is a {kind}"
+            )
 
 
 def _copy_bandwidth(device: Device) -> float | None:
-    try:
+    with suppress(OutOfMemoryError):  # under a limit, or beside large arrays
         return copy_bandwidth(device)
-    except OutOfMemoryError:  # under a limit, or beside large arrays: no reason to stop
-        return None
+    return None
 
 
 def _bytes_by_name(
@@ -561,9 +557,8 @@ def _bytes_by_name(
         return {}
     if not isinstance(nbytes, Mapping):
         return dict.fromkeys(candidates, whole(nbytes, "nbytes", 0))
-    for name in nbytes:
-        if name not in candidates:
-            raise ValueError(f"nbytes has {name!r}, which is not a candidate")
+    for name in nbytes.keys() - candidates.keys():
+        raise ValueError(f"nbytes has {name!r}, which is not a candidate")
     return {name: whole(n, f"nbytes of {name!r}", 0) for name, n in nbytes.items()}
 
 
@@ -576,11 +571,10 @@ def _begin_all(
 ) -> dict[str, Candidate]:
     """Call each candidate once and compare its result with the first one's."""
     running: dict[str, Candidate] = {}
-    baseline: tuple[str, object] | None = None
+    baseline: tuple[str, dict[str, object]] | None = None
     for name, call in candidates.items():
         running[name], result = begin(call, device, cold=cold)
         current = (name, to_host(result))
-        if baseline is None:
-            baseline = current
+        baseline = baseline or current
         check_agreement(baseline, current, rtol)
     return running

@@ -1,23 +1,26 @@
-"""Where a measurement is made: what a record says of it, and what a device is asked."""
+"""Where a measurement is made: what a record says of it, and what a device tells."""
 
 from __future__ import annotations
 
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _config, _optional
+from xdev import _config, _optional, facade, memory, transfer
+from xdev._forks import module_lock
 from xdev._optional import distributions
-from xdev.device import current_stream, registry
+from xdev.compile import threads
+from xdev.device import Device, as_device, current_stream, registry, synchronize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.device import Device, Event
+    from xdev.device import Event
 
 
 LIBRARIES = (
@@ -106,10 +109,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-# Where the system does not say how large its caches are [B].
-USUAL_CACHE = 64 << 20
-CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+FLUSHED = 256 << 20  # twice the last cache of a processor, or more [B]
 
 
 def record(device: Device) -> Event:
@@ -144,32 +144,11 @@ class Probe:
     def flush(self) -> None:
         """Overwrite the caches up to the last, on the current stream."""
         if self._buffer is None:
-            self._buffer = np.empty(2 * host_cache(), np.uint8)
+            self._buffer = np.empty(FLUSHED, np.uint8)
         self._buffer.fill(1)
 
-    def clock_rate(self) -> float | None:
-        """Return how fast the processor's clock ticks now [Hz]; None if unknown."""
-        return None
 
-    def slowed_by(self) -> tuple[str, ...]:
-        """Return the driver's names of what slows the clock now."""
-        return ()
-
-
-def host_cache() -> int:
-    """Return the size of the host's largest cache [B]."""
-    sizes = []
-    for path in CACHES.glob("index*/size"):
-        try:
-            text = path.read_text(encoding="ascii").strip()
-            sizes.append(int(text[:-1]) * UNITS[text[-1]])
-        except (OSError, ValueError, KeyError, IndexError):
-            continue
-    return max(sizes, default=USUAL_CACHE)
-
-
-# One thread reads the timer until the time is over, and counts the processor's cycles
-# meanwhile: their quotient is the clock's rate as it is, whatever the driver tells.
+# One thread reads the timer until the time is over.
 HOLD = """
 __device__ unsigned long long now() {
     unsigned long long nanoseconds;
@@ -177,25 +156,11 @@ __device__ unsigned long long now() {
     return nanoseconds;
 }
 
-extern "C" __global__
-void xdev_hold(unsigned long long nanoseconds, unsigned long long* spent) {
+extern "C" __global__ void xdev_hold(unsigned long long nanoseconds) {
     const unsigned long long begin = now();
-    const long long cycles = clock64();
-    unsigned long long passed;
-    do {
-        passed = now() - begin;
-    } while (passed < nanoseconds);
-    spent[0] = passed;
-    spent[1] = clock64() - cycles;
+    while (now() - begin < nanoseconds) { }
 }
 """
-# The timer moves in steps of up to a microsecond: 0.5 % of this [s].
-RATE_SECONDS = 200e-6
-# Of the reasons that NVML gives, those that slow a device which has work.
-SLOWING = (
-    *("sw_power_cap", "hw_slowdown", "sw_thermal_slowdown"),
-    *("hw_thermal_slowdown", "hw_power_brake_slowdown"),
-)
 
 
 @final
@@ -206,15 +171,12 @@ class CudaProbe(Probe):
         super().__init__(device)
         self._cupy = _optional.cupy()
         self._kernel = self._cupy.RawKernel(HOLD, "xdev_hold")
-        with self._here():
-            self._spent = self._cupy.zeros(2, np.uint64)
-        self.clock_rate()  # compiles the kernel
+        self.hold(0.0)  # compiles the kernel
 
     def hold(self, seconds: float) -> Event:
         """Queue a kernel of one thread that lasts so long [s]."""
         with self._here():
-            arguments = (np.uint64(round(seconds * 1e9)), self._spent)
-            self._kernel((1,), (1,), arguments)
+            self._kernel((1,), (1,), (np.uint64(round(seconds * 1e9)),))
         return record(self.device)
 
     def flush(self) -> None:
@@ -226,23 +188,6 @@ class CudaProbe(Probe):
                 self._buffer = self._cupy.empty(2 * properties["l2CacheSize"], np.uint8)
             self._buffer.data.memset_async(1, self._buffer.nbytes)
 
-    def clock_rate(self) -> float:
-        """Count the cycles of a short kernel [Hz]."""
-        self.hold(RATE_SECONDS)
-        with self._here():
-            nanoseconds, cycles = self._spent.tolist()
-        return float(cycles / nanoseconds * 1e9)
-
-    def slowed_by(self) -> tuple[str, ...]:
-        """Ask NVML, where it is there and permitted."""
-        try:
-            device = _optional.cuda_core().Device(self.device.index)
-            reasons = device.to_system_device().current_clock_event_reasons
-        except Exception:  # noqa: BLE001 - each way of refusing has a class of its own
-            return ()
-        names = [str(getattr(reason, "value", reason)) for reason in reasons]
-        return tuple(name for name in names if name in SLOWING)
-
     def _here(self) -> Any:
         return self._cupy.cuda.Device(self.device.index)
 
@@ -253,3 +198,78 @@ _probes: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}
 def probe(device: Device) -> Probe:
     """Return the probe of a device; keep it as long as it is in use."""
     return _probes.get(device.type, Probe)(device)
+
+
+SIZE = 256 << 20  # far more than caches hold [B]
+COPIES = 5  # of one run
+RUNS = 5
+PIECE = 1 << 20  # of random bytes [B]
+GRAIN = 4096  # threads start at a page [B]
+_measured: dict[Device, float] = {}
+_lock = module_lock()  # guards _measured; one thread measures
+
+
+def copy_bandwidth(device: Device | str | None = None) -> float:
+    """Return how many bytes a second a copy within a device's memory moves.
+
+    Bytes read and bytes written both count. Measured at the first call in a process
+    and for a device, in under a second: 256 MiB of random bytes, the best of five runs.
+    On the CPU by as many threads as xdev's ufuncs may use (``XDEV_NUM_THREADS``).
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Where; left out, on the default device.
+
+    Returns
+    -------
+    float
+        Bytes read and written per second [B/s].
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The device cannot be used.
+    OutOfMemoryError
+        It has no 513 MiB to spare.
+
+    Examples
+    --------
+    >>> from xdev.timing import copy_bandwidth
+    >>> copy_bandwidth("cpu") > 0
+    True
+    """
+    where = as_device(device)
+    with _lock:
+        if where not in _measured:
+            _measured[where] = 2 * SIZE / _copy_seconds(where)
+            memory.reclaim(2 * SIZE, where)  # a measurement leaves no cache behind
+        return _measured[where]
+
+
+def _copy_seconds(device: Device) -> float:
+    make = partial(facade.empty, SIZE, dtype=facade.uint8, device=device)
+    origin, target = make(), make()
+    # Random bytes: pages that nobody wrote share one page of zeros.
+    numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
+    facade.reshape(origin, (-1, PIECE))[...] = facade.asarray(numbers, device=device)
+
+    def part(start: int, stop: int) -> None:
+        target[start:stop] = origin[start:stop]
+
+    copy = partial(threads.run, part, SIZE, grain=GRAIN)
+    if device.type != "cpu":
+        copy = partial(
+            transfer.to_device, origin, device, out=target, non_blocking=True
+        )
+    copy()  # it touches every page
+    seconds = []
+    for _ in range(RUNS):
+        synchronize(device)
+        begin = record(device)
+        for _ in range(COPIES):
+            copy()
+        end = record(device)
+        end.synchronize()
+        seconds.append(end.elapsed(begin))
+    return min(seconds) / COPIES

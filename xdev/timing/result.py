@@ -78,8 +78,6 @@ LAUNCH_BOUND = 0.75
 UNSTEADY, SHORT = 4, 1e-6  # times; and seconds under which nothing is said
 # What a run's end costs beside its work [s], and as a part of it.
 ENDING, ENDING_PART = 50e-6, 0.05
-# The clock of a processor that is neither hot nor short of power moves less.
-STEADY = 0.95
 
 
 @final
@@ -115,10 +113,6 @@ class Timing:
     waits : bool or None
         Whether each call waits for the device, as one that copies a result to the
         host does; None where that is not known.
-    rates : list of float
-        The device's clock after each run [Hz]; empty where it cannot be read.
-    slowed_by : tuple of str
-        What the driver says slowed that clock.
 
     Examples
     --------
@@ -139,8 +133,6 @@ class Timing:
     queued: bool = False
     cold: bool = False
     waits: bool | None = None
-    rates: list[float] = field(default_factory=list)
-    slowed_by: tuple[str, ...] = ()
 
     @property
     def timings(self) -> list[float]:
@@ -183,11 +175,6 @@ class Timing:
         return min(late) > ENDING
 
     @property
-    def throttled(self) -> bool:
-        """Whether the device's clock was slower after one run than after another."""
-        return bool(self.rates) and min(self.rates) < STEADY * max(self.rates)
-
-    @property
     def warning(self) -> str | None:
         """IPython's warning of runs that are far apart; None where they are not."""
         if self.best > 0 and self.worst > max(UNSTEADY * self.best, SHORT):
@@ -218,10 +205,6 @@ class Timing:
                 "work went on after that of the current stream, and device time leaves "
                 "it out: time inside `with stream:`"
             )
-        if self.throttled:
-            low, high = (f"{rate(self.rates) / 1e9:.3g}" for rate in (min, max))
-            why = f" ({', '.join(self.slowed_by)})" if self.slowed_by else ""
-            sentences.append(f"the device's clock ran at {low} to {high} GHz{why}")
         first = self.compile_time
         if first > max(LONG_FIRST, FIRST_TIMES * self.worst):
             sentences.append(

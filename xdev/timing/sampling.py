@@ -1,4 +1,4 @@
-"""Candidates: what is timed, in loops by three clocks, and the runs so far."""
+"""``timeit``, and candidates: what is timed, in loops by three clocks, and its runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import ast
 import gc
 import time
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice, repeat as times
-from typing import TYPE_CHECKING, Any, final
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
 from xdev.errors import ConfigurationError
@@ -156,7 +158,6 @@ MOST_IN_BURST = 100
 # A stream is held this much longer than a call takes, to see if the call waits for it.
 HOLD_TIMES, HOLD_LEAST, HOLD_MOST = 4, 2e-3, 1.0  # the last two in seconds
 TRIALS = 3
-SLOWED = 0.95  # of the fastest clock seen
 PARTS = 16  # of a list or dict, that are asked for their device
 
 
@@ -192,8 +193,6 @@ class Candidate:
     waits: bool | None = None
     runs: list[Run] = field(default_factory=list)
     launches: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
-    slowed_by: set[str] = field(default_factory=set)
     probe: Probe = field(init=False)
 
     def __post_init__(self) -> None:
@@ -356,11 +355,6 @@ class Candidate:
             launch = self.launch_time(self.burst, self.clock)
         self.runs.append(one)
         self.launches.append(launch)
-        rate = self.probe.clock_rate()
-        if rate is not None:
-            self.rates.append(rate)
-            if rate < SLOWED * max(self.rates):
-                self.slowed_by.update(self.probe.slowed_by())
 
     def timing(self, precision: int = 3) -> Timing:
         """Return what the runs say."""
@@ -378,8 +372,6 @@ class Candidate:
             queued=self.queued,
             cold=self.cold,
             waits=self.waits,
-            rates=self.rates,
-            slowed_by=tuple(sorted(self.slowed_by)),
         )
 
 
@@ -459,3 +451,133 @@ def _parts(thing: object) -> Iterable[object]:
     if isinstance(thing, dict):
         return islice(thing.values(), PARTS)
     return islice(thing, PARTS) if isinstance(thing, tuple | list) else (thing,)
+
+
+def whole(count: object, name: str, least: int = 1) -> int:
+    """Return a count as an ``int``, which a record can hold.
+
+    Parameters
+    ----------
+    count : int
+        Python's, NumPy's or any other that says it is one (``__index__``).
+    name : str
+        What the message calls it.
+    least : int
+        The smallest that is allowed.
+
+    Raises
+    ------
+    ValueError
+        It is no whole number, or less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whole(np.int64(3), "number")
+    3
+    """
+    if isinstance(count, SupportsIndex) and not isinstance(count, bool):
+        with suppress(TypeError):  # of arrays, which may have no index
+            number = index(count)
+            if number >= least:
+                return number
+    raise ValueError(
+        f"{name} must be a whole number of at least {least}, not {count!r}"
+    )
+
+
+def timeit(
+    f: Callable[..., object] | str,
+    *args: object,
+    setup: str | Callable[[], object] = "pass",
+    globals: dict[str, Any] | None = None,
+    number: int | None = None,
+    repeat: int = 7,
+    device: Device | str | None = None,
+    timer: Callable[[], float] | None = None,
+    cold: bool = False,
+) -> Timing:
+    """Time ``f(*args)`` or a statement as IPython's ``%timeit`` does, to its end.
+
+    The first call, which compiles and fills pools, is timed apart. Each run starts
+    and ends with the device idle and has the garbage collector off. Give it random
+    data: processors draw less power, and so run faster, on zeros.
+
+    Parameters
+    ----------
+    f : callable or str
+        What is timed; a statement as :func:`timeit.timeit` takes it.
+    *args : object
+        The function's arguments; after a statement at most one, its ``setup``.
+    setup : str or callable
+        Of a statement: what runs before each run, untimed. They share variables.
+    globals : dict, optional
+        The statement's global variables; left out, it has none but the builtins.
+    number : int, optional
+        Calls in one run; left out, the smallest power of ten that takes 0.2 s.
+    repeat : int
+        Runs.
+    device : Device or str, optional
+        Whose work is waited for; left out, the device that holds an argument, the
+        result, or a variable that the statement names, else the default device.
+    timer : callable, optional
+        Returns the host's time [s]; left out, :func:`time.perf_counter`.
+    cold : bool
+        Whether each call finds the device's last cache overwritten; if not, it finds
+        there what the call before left.
+
+    Returns
+    -------
+    Timing
+        Its text and attributes are those of IPython's ``TimeitResult`` and hold wall
+        time [s]; ``launch`` and ``device`` hold the other two clocks' times, and
+        ``notes`` says in sentences what a reader must know.
+
+    Raises
+    ------
+    ValueError
+        ``number`` or ``repeat`` is no positive whole number.
+    TypeError
+        ``f`` cannot be called, or has a setup or globals and is no statement.
+    SyntaxError
+        The statement or its setup is none.
+
+    Examples
+    --------
+    >>> timeit(sum, [1, 2, 3], number=10, repeat=2).repeat
+    2
+    >>> timeit("x.sort()", "x = [3, 1, 2]", number=10).loops
+    10
+    """
+    number = None if number is None else whole(number, "number")
+    repeat = whole(repeat, "repeat")
+    how: dict[str, Any] = {"cold": cold, "clock": timer or time.perf_counter}
+    if isinstance(f, str):
+        if len(args) > 1 or (args and setup != "pass"):
+            raise TypeError(
+                "a statement takes no arguments but its setup, once: use "
+                'timeit("f(x)", globals={"f": f, "x": x})'
+            )
+        code: Any = args[0] if args else setup
+        names = {"__name__": "__main__"} if globals is None else globals
+        try:
+            candidate = begin_code(f, code, names, device, **how)
+        except NameError as error:
+            if globals is None:
+                error.add_note("a statement sees your variables with globals=globals()")
+            raise
+    else:
+        if not callable(f):
+            kind = type(f).__name__
+            raise TypeError(f"timeit takes a function and its arguments, not a {kind}")
+        if setup != "pass" or globals is not None:
+            raise TypeError(
+                "setup and globals are for statements: give a function its arguments, "
+                "timeit(f, x, y)"
+            )
+        call = partial(f, *args) if args else f
+        candidate = begin(call, device, args, **how)[0]
+    candidate.settle(number, RUN_SECONDS, steps=(1,))
+    for _ in range(repeat):
+        candidate.sample()
+    return candidate.timing()

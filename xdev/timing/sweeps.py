@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _html
 from xdev._progress import Progress
 from xdev.timing.comparison import check_name, compare
-from xdev.timing.measurement import whole
 from xdev.timing.result import format_time
+from xdev.timing.sampling import whole
 from xdev.timing.verdict import MARGIN, aligned, markdown
 
 if TYPE_CHECKING:
@@ -165,28 +165,6 @@ class Sweep:
     _repr_markdown_ = markdown  # where no HTML is shown
 
 
-def crossover(times: Mapping[int, tuple[float, float]]) -> float | None:
-    """Return the size from which on the first of two times is the shorter.
-
-    Parameters
-    ----------
-    times : mapping of int to two floats
-        Both times [s], by size, in rising order.
-
-    Examples
-    --------
-    >>> round(crossover({10: (4.0, 1.0), 100: (4.0, 2.0), 1000: (4.0, 8.0)}))
-    316
-    """
-    points = [(log(n), log(one / two)) for n, (one, two) in times.items()]
-    if not points or points[-1][1] >= -log(MARGIN):
-        return None
-    for (left, before), (right, after) in reversed(list(pairwise(points))):
-        if before >= 0:
-            return exp(left + (right - left) * before / (before - after))
-    return exp(points[0][0])
-
-
 def crossovers(times: Mapping[str, Runs]) -> list[str]:
     """Say of the first and each other name which is faster, and from which size on.
 
@@ -206,8 +184,17 @@ def crossovers(times: Mapping[str, Runs]) -> list[str]:
 
 
 def _crossover(one: Runs, other: Runs) -> float | None:
-    sizes = sorted(one.keys() & other.keys())
-    return crossover({n: (median(one[n]), median(other[n])) for n in sizes})
+    """Return the size from which on the first has the shorter times [s]."""
+    points = [
+        (log(n), log(median(one[n]) / median(other[n])))
+        for n in sorted(one.keys() & other.keys())
+    ]
+    if not points or points[-1][1] >= -log(MARGIN):
+        return None
+    for (left, before), (right, after) in reversed(list(pairwise(points))):
+        if before >= 0:
+            return exp(left + (right - left) * before / (before - after))
+    return exp(points[0][0])
 
 
 def draw(times: Mapping[str, Runs], path: Path | str) -> None:

@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Any, cast, final
 from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from rich.table import Table
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 WHOLE = 100  # from so many GB/s on without a point
 GAP = 2  # spaces between columns
-# Of verdicts, where a terminal has colours.
-VERDICT = "verdict"  # the head of their column
-COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}
 
 
 def aligned(cells: Sequence[Sequence[str]], width: float = float("inf")) -> str:
@@ -41,29 +36,22 @@ def aligned(cells: Sequence[Sequence[str]], width: float = float("inf")) -> str:
          peak
     one  0 B
     """
-    return "\n".join(
-        (" " * GAP).join(map(str.ljust, row, widths)).rstrip()
-        for block in _blocks(cells, width, len)
-        for widths in [[max(map(len, column)) for column in block]]
-        for row in zip(*block, strict=True)
-    )
-
-
-def _blocks(
-    cells: Sequence[Sequence[str]], width: float, length: Callable[[str], int]
-) -> list[list[tuple[str, ...]]]:
-    """Return the columns of each table, the first column in all of them."""
     names, *columns = zip(*cells, strict=True)
-    blocks: list[list[tuple[str, ...]]] = []
+    blocks: list[list[Sequence[str]]] = []
     room = 0.0
     for column in columns:
-        needed = GAP + max(map(length, column))
+        needed = GAP + max(map(len, column))
         if not blocks or needed > room:
             blocks.append([names])
-            room = width - max(map(length, names))
+            room = width - max(map(len, names))
         blocks[-1].append(column)
         room -= needed
-    return blocks or [[names]]
+    lines = []
+    for block in blocks or [[names]]:
+        widths = [max(map(len, column)) for column in block]
+        rows = (map(str.ljust, row, widths) for row in zip(*block, strict=True))
+        lines += [(" " * GAP).join(row).rstrip() for row in rows]
+    return "\n".join(lines)
 
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
@@ -79,36 +67,6 @@ def markdown(cells: Sequence[Sequence[str]]) -> str:
     head, *rows = ([cell.replace("|", r"\|") for cell in row] for row in cells)
     lines = (head, ["---"] * len(head), *rows)
     return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in lines)
-
-
-def coloured(cells: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
-    """Return cells as tables for ``rich``, in which verdicts have colours.
-
-    The tables are those of :func:`aligned`.
-
-    Parameters
-    ----------
-    cells : sequence of sequences of str
-        The first row is the head, the first column the rows' names.
-    width : int
-        Of the terminal [characters].
-    """
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
-    for block in _blocks(cells, width, cell_len):
-        table = Table(box=None, pad_edge=False, padding=(0, GAP // 2))
-        texts = [[Text(t, _colour(head, t)) for t in below] for head, *below in block]
-        for head, *_ in block:
-            table.add_column(Text(head), overflow="fold")
-        for row in zip(*texts, strict=True):
-            table.add_row(*row)
-        yield table
-
-
-def _colour(head: str, text: str) -> str:
-    return COLOURS.get(text.partition(" ")[0], "") if head == VERDICT else ""
 
 
 def bandwidth_text(rate: float) -> str:
@@ -228,23 +186,14 @@ def ratio_of_unpaired(
 
 
 def _judge(ratios: list[float], counts: list[int], margin: float) -> Ratio:
-    low, high = _interval(ratios, counts, CONFIDENCE)
-    least, most = _interval(ratios, counts, SURE)
-    return Ratio(
-        median(ratios),
-        low,
-        high,
-        verdict=_verdict(least, most, margin),
-        enough=most != float("inf"),
-    )
-
-
-def _verdict(low: float, high: float, margin: float) -> str:
+    low, high = _interval(ratios, counts, SURE)
+    verdict = "same" if low >= 1 / margin and high <= margin else "unclear"
     if high < 1 / margin:
-        return "faster"
-    if low > margin:
-        return "slower"
-    return "same" if low >= 1 / margin and high <= margin else "unclear"
+        verdict = "faster"
+    elif low > margin:
+        verdict = "slower"
+    shown = _interval(ratios, counts, CONFIDENCE)
+    return Ratio(median(ratios), *shown, verdict, enough=high != float("inf"))
 
 
 def _interval(
@@ -284,7 +233,6 @@ def _inversions(first: int, second: int) -> list[int]:
 CHANGED = 1.1
 # What makes a machine, of the environment in a record.
 MACHINE = ("processor", "cores")
-LONGEST = 60  # of a row in a message [characters]
 
 
 @final
@@ -314,8 +262,7 @@ class Changes:
     @property
     def regressed(self) -> tuple[str, ...]:
         """The rows that are slower."""
-        slower = (n for n, ratio in self.ratios.items() if ratio.verdict == "slower")
-        return tuple(slower)
+        return tuple(n for n, r in self.ratios.items() if r.verdict == "slower")
 
     def __str__(self) -> str:
         """Return a table: ratio, its 95 % interval and verdict.
@@ -346,15 +293,10 @@ def changes(
     new, old = (
         {row["name"]: row["samples"] for row in each["rows"]} for each in (record, then)
     )
-    return Changes(
-        {
-            name: ratio_of_unpaired(times, old[name], margin=CHANGED)
-            for name, times in new.items()
-            if name in old
-        },
-        tuple(name for name in new if name not in old),
-        tuple(name for name in old if name not in new),
-    )
+    both = [name for name in new if name in old]
+    ratios = {n: ratio_of_unpaired(new[n], old[n], margin=CHANGED) for n in both}
+    added, gone = (tuple(n for n in each if n not in both) for each in (new, old))
+    return Changes(ratios, added, gone)
 
 
 def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -367,28 +309,20 @@ def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
     OSError
         The file cannot be read.
     """
-    where, content = "the baseline", cast("Any", baseline)
+    where, record = "the baseline", cast("Any", baseline)
     if isinstance(baseline, Path | str):
         where = repr(str(baseline))
         try:
-            content = json.loads(Path(baseline).read_text(encoding="utf-8"))
+            record = json.loads(Path(baseline).read_text(encoding="utf-8"))
         except ValueError as error:
             raise ConfigurationError(f"{where} is not JSON: {error}") from error
-    match content:
-        case {"environment": {}, "rows": [*rows]}:
-            record: Mapping[str, Any] = content
-        case _:
-            raise ConfigurationError(
-                f"{where} is not a record of compare, sweep or bench, which has an "
-                "'environment' and 'rows'"
-            )
-    for row in rows:
-        if not _is_row(row):
-            raise ConfigurationError(
-                f"{where} has a row that lacks a 'name', or times as 'samples': "
-                f"{str(row)[:LONGEST]}"
-            )
-    return record
+    match record:
+        case {"environment": {}, "rows": [*rows]} if all(map(_is_row, rows)):
+            return cast("Mapping[str, Any]", record)
+    raise ConfigurationError(
+        f"{where} is not a record of compare, sweep or bench, which has an "
+        f"'environment', and 'rows' with a 'name' and times as 'samples'"
+    )
 
 
 def _is_row(row: object) -> bool:
@@ -420,22 +354,19 @@ def check_baseline(
         The text says what is not the same.
     """
     there = baseline["environment"]
-    for key in MACHINE:
-        _check_same("machine", key, environment.get(key), there.get(key))
+    pairs = [("machine", key, environment.get(key), there.get(key)) for key in MACHINE]
     conditions = {row["name"]: row.get("conditions") for row in baseline["rows"]}
     for row in rows:
         then = conditions.get(row["name"]) or {}
         for key, value in (row.get("conditions") or {}).items():
             what = f"{key} of {row['name']!r}"
-            _check_same("measurement", what, value, then.get(key))
-
-
-def _check_same(whole: str, what: str, now: object, then: object) -> None:
-    if None not in (now, then) and now != then:
-        raise ConfigurationError(
-            f"the baseline is of another {whole}, the {what} being {then!r}, not "
-            f"{now!r}: save a new one here"
-        )
+            pairs.append(("measurement", what, value, then.get(key)))
+    for whole, what, now, before in pairs:
+        if None not in (now, before) and now != before:
+            raise ConfigurationError(
+                f"the baseline is of another {whole}, the {what} being {before!r}, not "
+                f"{now!r}: save a new one here"
+            )
 
 
 def writable(name: Path | str) -> Path:

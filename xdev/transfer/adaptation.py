@@ -31,17 +31,12 @@ from xdev.errors import UseAfterFreeError, type_name
 from xdev.transfer.copies import to_device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     Move = Callable[[Any], Any]
     Rule = Callable[["Walk", Any], Any]
     OwnRule = Callable[[Move, Any], Any]
 
-OWN = {
-    *("builtins.object", "builtins.list", "builtins.tuple", "builtins.dict"),
-    *("collections.deque", "types.SimpleNamespace"),
-    *("numpy.ndarray", "cupy.ndarray", "torch.Tensor"),
-}  # by name: none is imported for it
 #: By the kind of a data type: the widest one that stays, and what wider ones become.
 SINGLE = {"f": (4, "float32"), "c": (8, "complex64")}
 ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
@@ -99,16 +94,20 @@ class Walk:
         if key in seen:
             moved = seen[key][1]
             if moved is OPEN:
-                raise _cycle(part, self.way())
+                raise ValueError(
+                    f"a {kind.__name__} contains itself, as {self.path(part)}: adapt "
+                    f"moves trees, so break the cycle first"
+                )
             return moved
         seen[key] = part, OPEN
         moved = rule(self, part)
         seen[key] = part, moved
         return moved
 
-    def way(self) -> list[Any]:
-        """Return the containers that are being moved, each inside the one before."""
-        return [x for x, y in self._seen.values() if y is OPEN]
+    def path(self, *part: Any) -> str:
+        """Return how a part of what is being moved, or that itself, is reached."""
+        way = [*(x for x, y in self._seen.values() if y is OPEN), *part]
+        return "obj" + "".join(_step(whole, inner) for whole, inner in pairwise(way))
 
 
 def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
@@ -127,29 +126,18 @@ def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
     return arrays
 
 
-# -- where something is, as it would be written ---------------------------------------
-
-
 def path_to(array: Any, whole: Any) -> str:
     """Return how an array inside an object is reached."""
     paths = []
 
     def note(x: Any) -> Any:
         if x is array:
-            paths.append(_paths((*walk.way(), x))[-1])
+            paths.append(walk.path(x))
         return x
 
     walk = Walk(note)
     walk.move(whole)
     return paths[0] if paths else "an array that a rule made"
-
-
-def _paths(way: Iterable[Any]) -> list[str]:
-    """Return how each container on a way is reached from the first."""
-    paths = ["obj"]
-    for whole, inner in pairwise(way):
-        paths.append(paths[-1] + _step(whole, inner))
-    return paths
 
 
 def _step(whole: Any, inner: Any) -> str:
@@ -164,16 +152,6 @@ def _step(whole: Any, inner: Any) -> str:
     steps += [(f".{name}", part) for name, part in attributes_of(whole).items()]
     names = (step for step, part in steps if part is inner)
     return next(names, f".<a {type(inner).__name__}>")
-
-
-def _cycle(part: Any, way: list[Any]) -> ValueError:
-    """Return the error for a part that is among the containers on the way to it."""
-    paths = _paths((*way, part))
-    first = next(path for path, whole in zip(paths, way, strict=False) if whole is part)
-    return ValueError(
-        f"a {type(part).__name__} contains itself: {paths[-1]} is {first}: adapt moves "
-        f"trees, so break the cycle first"
-    )
 
 
 # -- the rules ------------------------------------------------------------------------
@@ -218,9 +196,8 @@ def _rebuilding(kind: Any) -> Rule:
                 else:
                     object.__setattr__(like, name, part)
         except Exception as error:
-            way = walk.way()
             raise TypeError(
-                f"adapt cannot rebuild {_paths(way)[-1]}, of the class "
+                f"adapt cannot rebuild {walk.path()}, of the class "
                 f"{type_name(whole)}: {error}: register the class: xdev.adapt.register"
             ) from error
         return like
@@ -279,13 +256,18 @@ def _own(rule: OwnRule) -> Rule:
 
 def _sparse(walk: Walk, x: Any) -> Any:
     """Move a matrix's parts, and rebuild in the library of where they went."""
-    if x.format not in FORMATS:
-        return _at_home(walk, x)
-    rest = [getattr(x, name) for name in FORMATS[x.format]]
-    parts = [x.data, *(rest[0] if x.format == "coo" else rest)]
+    names = FORMATS.get(x.format)
+    if names is None:
+        parts = [np.empty(0)]  # which goes where its arrays would
+    elif x.format == "coo":
+        parts = [x.data, *x.coords]
+    else:
+        parts = [x.data, *(getattr(x, name) for name in names)]
     values, *indices = moved = [*map(walk.move, parts)]
     if not walk.anew and all(map(is_, moved, parts)):
         return x
+    if names is None and isinstance(values, np.ndarray):
+        return x.copy()
     device = device_of(values)
     make = _class(x, values, device)
     with registry.backend(device.type).use(device.index):
@@ -300,30 +282,16 @@ def _class(x: Any, values: Any, device: Device) -> Any:
     """Return the class for values that were moved: a matrix stays one, an array too."""
     is_matrix = any(base.__name__ == "spmatrix" for base in type(x).__mro__)
     kind = "matrix" if is_matrix else "array"
-    if device.type not in ("cpu", "cuda"):
-        raise TypeError(
-            f"there is no sparse {kind} on {device}: move its parts, such as .data, "
-            f"or x.toarray()"
-        )
-    if device.type == "cuda" and values.dtype.char not in CUDA_DTYPES:
-        raise TypeError(
-            f"CUDA has no sparse {kind} of dtype {values.dtype}: convert it first, as "
-            f'in x.astype("float64")'
-        )
     on_cpu = device.type == "cpu"
+    on_cuda = device.type == "cuda" and values.dtype.char in CUDA_DTYPES
+    if x.format not in FORMATS or not (on_cpu or on_cuda):
+        raise TypeError(
+            f"{device} has no sparse {kind} of format {x.format} and dtype {x.dtype}: "
+            f"CUDA has COO, CSR, CSC and DIA of floats, so convert it first, x.tocsr() "
+            f'or x.astype("float64"), or move x.toarray()'
+        )
     library = _optional.scipy_sparse() if on_cpu else _optional.cupy_sparse()
     return getattr(library, f"{x.format}_{kind}")
-
-
-def _at_home(walk: Walk, x: Any) -> Any:
-    """Refuse a format that CuPy does not have, unless it stays on the host."""
-    probe = np.empty(0)  # such a matrix may have no arrays to ask about
-    if isinstance(walk.move(probe), np.ndarray):
-        return x.copy() if walk.anew else x
-    raise TypeError(
-        f"{type(x).__name__} cannot be moved: adapt moves COO, CSR, CSC and DIA, so "
-        f"convert it first, as in x.tocsr()"
-    )
 
 
 _lock = module_lock()  # guards changes of the two tables
@@ -485,15 +453,13 @@ class _Adapt:
     def register(self, kind: type) -> Callable[[OwnRule], OwnRule]:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.
 
-        A rule has no effect but what it returns: it runs twice, once to find the
-        arrays.
+        The rule is that of classes derived from the type, too. It has no effect but
+        what it returns: it runs twice, once to find the arrays.
 
         Raises
         ------
         TypeError
-            ``kind`` is not a type, is an abstract one that classes belong to without
-            being derived from it, or is one that adapt moves itself (classes derived
-            from it may be registered); the rule cannot be called.
+            ``kind`` is not a type.
 
         Examples
         --------
@@ -509,36 +475,14 @@ class _Adapt:
         """
         if not isinstance(kind, type):
             raise TypeError(f"adapt.register takes a type, not {kind!r}: pass type(x)")
-        if f"{kind.__module__}.{kind.__name__}" in OWN:
-            raise TypeError(
-                f"adapt has its own rule for {kind.__name__}: register a class of yours"
-            )
-        if _is_virtual(kind):
-            raise TypeError(
-                f"a rule is found by what a class is derived from, which many that "
-                f"are a {kind.__name__} are not: register the classes themselves"
-            )
 
         def add(rule: OwnRule) -> OwnRule:
-            if not callable(rule):
-                raise TypeError(
-                    f"the rule for {kind.__name__} is {rule!r}: pass a function "
-                    "rule(move, x)"
-                )
             with _lock:
                 _rules[kind] = _own(rule)
                 _rules_by_type.clear()
             return rule
 
         return add
-
-
-def _is_virtual(kind: type) -> bool:
-    """Say whether a type is a protocol, or an abstract one of Python's own."""
-    if getattr(kind, "_is_protocol", False):
-        return True
-    python = kind.__module__.partition(".")[0] in sys.stdlib_module_names
-    return python and bool(getattr(kind, "__abstractmethods__", None))
 
 
 adapt = _Adapt()

@@ -1,18 +1,17 @@
 """Copies into, out of and between CUDA devices, queued on one stream.
 
 Packed, in the machine's byte order, and pinned or small: one call of the driver. Other
-memory is staged (:mod:`xdev.transfer.staging`).
+memory is staged (:mod:`xdev.transfer.pinned`), by way of a packed copy where it is not.
 
-Many small arrays cross in few copies. An upload is written into pinned memory and
-crosses in one copy a pack; the results are views of it. A download is gathered by a
-kernel and crosses likewise; the results are arrays of their own.
+Many small arrays cross in packs. An upload is written into pinned memory and crosses in
+one copy a pack; the results are views of it. Downloads are queued into pinned memory
+and waited for once a pack; the results are arrays of their own.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from contextlib import nullcontext
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,16 +25,16 @@ from xdev.device.streams import live_streams
 from xdev.errors import CaptureError
 from xdev.memory.arrays import PINNED, array_maker, host_array, mark_uses, pinned_array
 from xdev.memory.blocks import round_up
-from xdev.transfer import staging
-from xdev.transfer.copies import short_ways
-from xdev.transfer.exporters import (
+from xdev.transfer import pinned
+from xdev.transfer.copies import (
     CudaExport,
     copy_on_host,
     host_values,
     order_of,
     shared,
+    short_ways,
 )
-from xdev.transfer.pinned import keep, leased_chunk
+from xdev.transfer.pinned import copy_async, keep, leased_chunk, staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,47 +56,24 @@ ALIGNMENT = 256  # of an array in a pack: what any kernel wants [B]
 IN_PACKS = 64 << 10  # larger arrays fill the bus alone [B]
 IN_FLIGHT = 16  # packs whose pinned memory is in use at a time
 
-#: One block of threads an array; a row is its address, its offset and its size.
-GATHER = r"""
-extern "C" __global__ void xdev_gather(const long long* table, char* pack) {
-    const long long* row = table + 3 * (long long)blockIdx.x;
-    const char* from = (const char*)row[0];
-    char* to = pack + row[1];
-    const long long nbytes = row[2];
-    const long long words = row[0] % 16 ? 0 : nbytes / 16;
-    for (long long i = threadIdx.x; i < words; i += blockDim.x) {
-        ((uint4*)to)[i] = ((const uint4*)from)[i];
-    }
-    for (long long i = 16 * words + threadIdx.x; i < nbytes; i += blockDim.x) {
-        to[i] = from[i];
-    }
-}
-"""
-THREADS = 128
-
 
 def _prepare() -> None:
     """Choose by the devices which ways small copies go, at CUDA's first use."""
     cupy, count = _optional.cupy(), registry.backend("cuda").count()
     ask = cupy.cuda.runtime.deviceGetAttribute
     if any(ask(HOST_PAGE_TABLES, index) for index in range(count)):
-        staging.DIRECT = staging.SMALL = 0
+        pinned.DIRECT = pinned.SMALL = 0
     short_ways[cupy.ndarray] = fetch
 
 
 def check(dtype: np.dtype[Any], target: Device) -> None:
     """Raise TypeError for a dtype that CuPy cannot compute with."""
     if dtype.char not in CHARS and not is_bfloat16(dtype):
-        if dtype.names:
-            way = f'move its fields one by one, as x["{dtype.names[0]}"]'
-        elif dtype.kind in "SUT":
-            way = (
-                "leave text out, or encode it, as numpy.unique(x, return_inverse=True)"
-                "[1] does"
-            )
-        else:
-            kind = "int64" if dtype.kind in "mM" else "float32"
-            way = f'convert it first, as in x.astype("{kind}")'
+        way = (
+            f'move its fields one by one, as x["{dtype.names[0]}"]'
+            if dtype.names
+            else 'convert it first, as in x.astype("float32"), or leave it out'
+        )
         raise TypeError(f"{target} has no arrays of dtype {dtype}: {way}")
 
 
@@ -126,9 +102,6 @@ def copy(
         act, device = _download, source
     elif source != target:
         return _copy_to_peer(x, source, target, stream, non_blocking, out)
-    here = _optional.cupy().cuda.runtime.getDevice() == device.index
-    if here and stream is None:  # a context would take 1 us
-        return act(x, device.index, non_blocking, out)
     with _current(device), stream or NOTHING:
         out = act(x, device.index, non_blocking, out)
         if stream is not None and not non_blocking:
@@ -147,16 +120,17 @@ def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     packed = _landing(destination, turned, host.shape, dtype)
     used: list[Any] = []  # what the copy still uses when this returns
     if host.size:
-        small = packed.nbytes <= (staging.SMALL if non_blocking else staging.DIRECT)
-        if small:
-            host = host.astype(dtype, "C", "same_kind", copy=False)
-        alike = host.flags.c_contiguous and host.dtype == dtype
-        if alike and _is_pinned(host):
+        if not _alike(host, dtype):
+            like = host_array(host.shape, dtype)
+            np.copyto(like, host, "same_kind")
+            host = like
+        most = pinned.SMALL if non_blocking else pinned.DIRECT
+        if _is_pinned(host):
             used = [host]
-        if used or small:
-            _copy_async(host, packed, queue.ptr, up=True)
+        if used or packed.nbytes <= most:
+            copy_async(host, packed, queue.ptr, up=True)
         else:
-            used = [staging.copy(host, packed, queue, index, up=True)]
+            used = [staged(host, packed, queue, index, up=True)]
     out = _landed(packed, turned, destination, out)
     if owner is not None:
         order(queue.ptr, owner)
@@ -180,28 +154,27 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     host = values.T if turned else values
     if host.size:
         packed = _packed(there.T if turned else there)
-        alike = host.flags.c_contiguous and host.dtype == packed.dtype
-        pinned = alike and not pageable and _is_pinned(host)
-        if pinned or (alike and packed.nbytes <= staging.DIRECT):
-            _copy_async(host, packed, queue.ptr, up=False)
+        alike = _alike(host, packed.dtype)
+        landing = host if alike else host_array(host.shape, packed.dtype)
+        locked = alike and not pageable and _is_pinned(host)
+        if locked or packed.nbytes <= pinned.DIRECT:
+            copy_async(landing, packed, queue.ptr, up=False)
         else:
-            staging.copy(host, packed, queue, index, up=False)
-        if pinned and non_blocking:
+            staged(landing, packed, queue, index, up=False)
+        if not alike:
+            np.copyto(host, landing, "same_kind")
+        elif locked and non_blocking:
             keep(queue, index, there, values)
-        elif pinned:
+        elif locked:
             queue.synchronize()
     if owner is not None:
         order(queue.ptr, owner)
     return out
 
 
-def _copy_async(host: Any, packed: Any, stream: int, *, up: bool) -> None:
-    """Queue one copy of the driver's between arrays that are packed alike."""
-    runtime = _optional.cupy().cuda.runtime
-    here, there = host.ctypes.data, packed.data.ptr
-    to, origin = (there, here) if up else (here, there)
-    kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
-    runtime.memcpyAsync(to, origin, packed.nbytes, kind, stream)
+def _alike(host: Any, dtype: np.dtype[Any]) -> bool:
+    """Say whether a host array is in C order and of a dtype, as its copy is to be."""
+    return bool(host.flags.c_contiguous and host.dtype == dtype)
 
 
 def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
@@ -374,7 +347,7 @@ def fetch(x: Any) -> Any:
     if live_streams.captured or guards.get():
         return None
     nbytes, data = x.nbytes, x.data
-    if not 0 < nbytes <= staging.DIRECT or not x.flags.c_contiguous:
+    if not 0 < nbytes <= pinned.DIRECT or not x.flags.c_contiguous:
         return None
     queue = _queue()
     if data.device_id != _optional.cupy().cuda.runtime.getDevice():
@@ -382,7 +355,7 @@ def fetch(x: Any) -> Any:
     if live_streams.several or queue.ptr:
         mark_uses((x,), stream=queue)
     out = host_array(x.shape, x.dtype)
-    _copy_async(out, x, queue.ptr, up=False)
+    copy_async(out, x, queue.ptr, up=False)
     return out
 
 
@@ -493,15 +466,15 @@ def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
         for pack in packs(sizes):
             if len(in_flight) == IN_FLIGHT:
                 in_flight.popleft().synchronize()
-            staging, block = _pinned(pack.nbytes), cuda.alloc(pack.nbytes)
+            memory, block = _pinned(pack.nbytes), cuda.alloc(pack.nbytes)
             for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
                 order = order_of(x)
                 kind = x.dtype.char  # in the machine's byte order
-                np.ndarray(x.shape, kind, staging, at, order=order)[...] = x
+                np.ndarray(x.shape, kind, memory, at, order=order)[...] = x
                 moved.append(make(x.shape, kind, order, block + at))
-            block.copy_from_host_async(staging.ctypes.data, pack.nbytes)
+            block.copy_from_host_async(memory.ctypes.data, pack.nbytes)
             in_flight.append(queue.record(cuda.Event(disable_timing=True)))
-            keep(queue, target.index, staging)
+            keep(queue, target.index, memory)
     return moved
 
 
@@ -527,48 +500,26 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
     """
     sizes = [x.nbytes for x in arrays]
     announce(source, CPU, sum(sizes), copies=len(sizes))
-    cupy = _optional.cupy()
     moved: list[Any] = []
     with registry.backend("cuda").use(source.index):
-        queue, todo = cupy.cuda.get_current_stream(), packs(sizes)
-        for first in range(0, len(todo), IN_FLIGHT):
-            under_way: list[tuple[Pack, Any, Any]] = []
+        queue = _queue()
+        for pack in packs(sizes):
+            memory, landed = _pinned(pack.nbytes), []
             try:
-                under_way.extend(
-                    (pack, *_gathered(pack, arrays[pack.members]))
-                    for pack in todo[first : first + IN_FLIGHT]
-                )
+                for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
+                    packed = _packed(x.T if x.flags.fnc else x)
+                    values = np.ndarray(x.shape, x.dtype, memory, at, order=order_of(x))
+                    landed.append((values, packed))
+                    if x.nbytes:
+                        copy_async(values, packed, queue.ptr, up=False)
             finally:  # after an error too: what the device still writes to is held
                 queue.synchronize()
-            for pack, staging, _ in under_way:
-                for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
-                    order = order_of(x)
-                    values = np.ndarray(x.shape, x.dtype, staging, at, order=order)
-                    moved.append(copy_on_host(values, None))
+            moved += [copy_on_host(values, None) for values, _ in landed]
     return moved
 
 
 def _pinned(nbytes: int) -> Any:
     return pinned_array((nbytes,), np.dtype(np.uint8))
-
-
-def _gathered(pack: Pack, arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """Queue the download of a pack; return where it arrives, and what it needs."""
-    cupy = _optional.cupy()
-    held = [cupy.ascontiguousarray(x.T if x.flags.fnc else x) for x in arrays]
-    # Pinned memory: the kernel reads it there.
-    table = pinned_array((len(held), 3), np.dtype(np.int64))
-    rows = zip(held, pack.offsets, strict=True)
-    table[...] = [(x.data.ptr, at, x.nbytes) for x, at in rows]
-    block, staging = cupy.cuda.alloc(pack.nbytes), _pinned(pack.nbytes)
-    _kernel()((len(held),), (THREADS,), (table.ctypes.data, block.ptr))
-    block.copy_to_host_async(staging.ctypes.data, pack.nbytes)
-    return staging, (held, table, block)
-
-
-@cache
-def _kernel() -> Any:
-    return _optional.cupy().RawKernel(GATHER, "xdev_gather")
 
 
 registry.when_started("cuda", _prepare)  # this module loads for fake devices too

@@ -9,8 +9,8 @@ import numpy as np
 from xdev import _optional
 from xdev.device.fake import make_room
 from xdev.device.fake_arrays import FakeArray, values_of
+from xdev.transfer.copies import copy_on_host, host_values, order_of
 from xdev.transfer.cuda import check
-from xdev.transfer.exporters import copy_on_host, host_values, order_of
 
 if TYPE_CHECKING:
     from xdev.device import Device, Stream

@@ -1,22 +1,35 @@
-"""Pinned (page-locked) host memory, and how long the memory of queued copies lives.
+"""Pinned (page-locked) host memory: arrays, lifetimes, and copies staged through it.
 
-That is until the device is done with it. A block of xdev's pools is noted there:
-dropped, it waits for the stream before it is handed out again, and the pool's reports
-see to that. Memory of others is kept here, with an event, and let go of at a later
-copy. No host thread waits for either.
+The memory of a queued copy lives until the device is done with it. A block of xdev's
+pools is noted there: dropped, it waits for the stream before it is handed out again,
+and the pool's reports see to that. Memory of others is kept here, with an event, and
+let go of at a later copy. No host thread waits for either.
+
+A large copy from or to pageable memory is cut into *pieces*. Several *workers*, a
+compiled thread each, take the next piece each until none is left; a worker has pinned
+*slots* of its own, so workers wait for nothing of each other, and while one of its
+slots is on the bus the worker fills or drains another.
 """
 
 from __future__ import annotations
 
+import ctypes
 import operator
 from collections import deque
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import suppress
+from functools import cache
+from sys import is_finalizing
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from xdev import _config, _optional, native
 from xdev._freed import refuse
+from xdev.compile import threads
+from xdev.compile.launch import driver_library
 from xdev.device import Device
 from xdev.device.streams import live_streams
+from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.arrays import (
     HostLease,
     find,
@@ -25,15 +38,32 @@ from xdev.memory.arrays import (
     pinned_array,
 )
 from xdev.memory.sources.cuda import PinnedSource, on_device
-from xdev.transfer.exporters import numpys, refuse_mask
+from xdev.transfer.copies import numpys, refuse_mask
 
 if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
+
+    Array = np.ndarray[Any, Any]
 
 PER_THREAD = 2  # a stream handle that means another stream in every thread
 
 #: Memory of others, with the event that it is kept for.
 _under_way: deque[tuple[Any, Any]] = deque()
+
+WORKERS = 8  # more threads than saturate the bus only take rounds at it
+SMALL = 64 << 10  # CUDA's own copy takes so much of pageable memory at once [B]
+DIRECT = 2 << 20  # up to here it is quicker than a staged one [B]
+SLOTS = 2  # of a worker: one on the bus, one in the thread's hands
+#: The size of a piece [B]: a smaller one costs a thread as long as its wake-up, a
+#: larger one does not fit into caches.
+SMALLEST, LARGEST = 256 << 10, 1 << 20
+#: How often each slot is used, if that makes no piece too small: the bus waits until
+#: the first slots are full.
+ROUNDS = 2
+FUNCTIONS = (
+    *("cuCtxSetCurrent", "cuEventSynchronize", "cuEventRecord"),
+    *("cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"),
+)
 
 
 def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
@@ -64,12 +94,8 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     (2, 3)
     """
     extents = shape if isinstance(shape, tuple | list) else (shape,)
-    try:
-        extents = tuple(map(operator.index, extents))
-    except TypeError as error:
-        message = f"{shape!r} is not a shape: give a whole number or a tuple of them"
-        raise TypeError(message) from error
-    return _empty(extents, numpys(dtype, "use one that it has, such as float32"))
+    known = numpys(dtype, "use one that it has, such as float32")
+    return _empty(tuple(map(operator.index, extents)), known)
 
 
 def _empty(
@@ -166,7 +192,9 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
             if chunk is None and find(x.data.ptr, "device") is None:
                 others.append(x)
             continue
-        pinned = None if queue.ptr == PER_THREAD else pinned_chunk(x)
+        pinned = None
+        if queue.ptr != PER_THREAD:
+            pinned = leased_chunk(x) or find(x.ctypes.data, "pinned")
         if pinned is None:
             others.append(x)
             continue
@@ -180,12 +208,7 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
         _under_way.append((queue.record(), others))
 
 
-def pinned_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
-    """Return the chunk of the pinned pool that an array lies in, or None."""
-    return leased_chunk(x) or find(x.ctypes.data, "pinned")
-
-
-def leased_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
+def leased_chunk(x: Array) -> Chunk | None:
     """Return the chunk of the pinned pool that an array or a view was made of."""
     lease = getattr(x.base, "base", None)  # quicker than a search
     if not isinstance(lease, HostLease):
@@ -203,3 +226,144 @@ def drop_done() -> None:
             return
         if not event.done:
             _under_way.append((event, others))
+
+
+# -- copies through pinned memory -----------------------------------------------------
+
+
+def copy_async(host: Array, packed: Any, stream: int, *, up: bool) -> None:
+    """Queue one copy of the driver's between arrays that are packed alike."""
+    runtime = _optional.cupy().cuda.runtime
+    here, there = host.ctypes.data, packed.data.ptr
+    to, origin = (there, here) if up else (here, there)
+    kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
+    runtime.memcpyAsync(to, origin, packed.nbytes, kind, stream)
+
+
+class Plan(NamedTuple):
+    """How a copy is cut up.
+
+    Attributes
+    ----------
+    workers, slots : int
+        Threads, and slots of each.
+    chunk : int
+        The size of a slot [B].
+    """
+
+    workers: int
+    slots: int
+    chunk: int
+
+
+def plan(nbytes: int, workers: int) -> Plan:
+    """Return how to cut up a copy of so many bytes, above 0, for so many threads.
+
+    Examples
+    --------
+    >>> plan(1 << 30, 8)
+    Plan(workers=8, slots=2, chunk=1048576)
+    >>> plan(100_000, 8)
+    Plan(workers=1, slots=1, chunk=100000)
+    """
+    share = -(-nbytes // (workers * SLOTS * ROUNDS))
+    power = 1 << (share - 1).bit_length()  # so that a pool meets few sizes
+    chunk = min(nbytes, max(SMALLEST, min(LARGEST, power)))
+    count = -(-nbytes // chunk)
+    workers = min(workers, count)
+    return Plan(workers, min(SLOTS, -(-count // workers)), chunk)
+
+
+def staged(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array:
+    """Copy between pageable memory and a CUDA device, which are packed alike.
+
+    Parameters
+    ----------
+    host : numpy.ndarray
+        In C order, not empty. It is not used any more afterwards.
+    packed : cupy.ndarray
+        On the current device, of the same dtype.
+    queue : cupy.cuda.Stream
+        Where the copies are queued.
+    index : int
+        The device.
+    up : bool
+        Whether to the device: then it is only queued.
+
+    Returns
+    -------
+    numpy.ndarray
+        The slots: for an upload, to be kept until the stream is done.
+
+    Raises
+    ------
+    OutOfMemoryError
+        There is no room for a slot.
+    XdevError
+        The driver refused; nothing is queued that uses the slots.
+    """
+    compiled: Any = native.module("threads")
+    if threads.team() is not compiled:  # the driver stages by itself, slower
+        copy_async(host, packed, queue.ptr, up=up)
+        queue.synchronize()
+        return host
+    workers = min(WORKERS, _config.num_threads())
+    if queue.ptr == PER_THREAD or is_finalizing():  # then no thread is left
+        workers = 1
+    parts = plan(packed.nbytes, workers)
+    workers, slots = _slots(parts)
+    cuda = _optional.cupy().cuda
+    events = [cuda.Event(disable_timing=True) for _ in slots]
+    enter, wait, record, *copies = addresses()
+    count = -(-packed.nbytes // parts.chunk)
+    words = [enter, wait, record, copies[up], up]
+    words += [host.ctypes.data, packed.data.ptr, slots.ctypes.data, packed.nbytes]
+    words += [parts.chunk, parts.slots, queue.ptr, cuda.driver.ctxGetCurrent(), count]
+    result = len(words)
+    words += [0, 0]  # an error, and the start of the piece that it came up at
+    for event in events:
+        words += [event.ptr, 0, 0, 0]  # a slot, with nothing in it
+    memory = np.array(words, np.int64)
+    # Threads take pieces by number; numbers beyond empty the last slots of a download.
+    ends = (count,) if up else (count, count + len(slots))
+    error, at = -1, 0
+    try:
+        for start, stop in zip((0, *ends), ends, strict=False):
+            shares = start, stop, 1, workers, threads.spins()
+            compiled.share(compiled.COPY_PIECE, memory.ctypes.data, shares)
+        error, at = memory[result:][:2].tolist()
+    finally:
+        if error:  # or an interrupt came: nothing that uses the slots may be left
+            with suppress(Exception):  # a device that is lost: the first error says it
+                queue.synchronize()
+    if error:
+        raise XdevError(
+            f"cuda:{index}: a copy of {packed.nbytes:,} B failed at byte {at:,}: "
+            f"{explain(error)}"
+        )
+    return slots
+
+
+def _slots(parts: Plan) -> tuple[int, Array]:
+    """Return how many workers there are, fewer under a tight limit, and all slots."""
+    workers = parts.workers
+    while True:
+        shape = workers * parts.slots, parts.chunk
+        try:
+            return workers, pinned_array(shape, np.dtype(np.uint8))
+        except OutOfMemoryError:
+            if workers == 1:
+                raise
+            workers //= 2
+
+
+@cache
+def addresses() -> list[int]:
+    """Return the addresses of the driver's functions that a copy calls."""
+    functions = [getattr(driver_library(), name) for name in FUNCTIONS]
+    return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+
+
+def explain(status: int) -> str:
+    """Return the name and the text of an error of the driver's."""
+    return str(_optional.cupy().cuda.driver.CUDADriverError(status))

@@ -11,21 +11,36 @@ import importlib.util
 import json
 import os
 import sys
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import mean, median, quantiles, stdev
+from typing import TYPE_CHECKING, Any, final
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from xdev.testing.fixtures import Benchmark
+    from xdev.timing import Timing
 
-#: By SciPy's names (and ``fake``), which begin with the module that each needs.
-BACKENDS = (
-    *("numpy", "fake", "cupy", "torch", "jax.numpy", "dask.array"),
-    "array_api_strict",
-)
+#: Where arrays are, and whose functions make them: by SciPy's names (and ``fake``),
+#: which begin with the module that each needs.
+BACKENDS = {
+    "numpy": ("cpu", "xdev"),
+    "fake": ("fake", "xdev"),
+    "cupy": ("cuda", "xdev"),
+    "torch": ("cpu", "array_api_compat.torch"),
+    "jax.numpy": ("cpu", "jax.numpy"),
+    "dask.array": ("cpu", "array_api_compat.dask.array"),
+    "array_api_strict": ("cpu", "array_api_strict"),
+}
+#: Which backends a keyword of a marker leaves out, and the reason it gives.
+KEYWORDS = {
+    "np_only": ({*BACKENDS} - {"numpy"}, "only NumPy is supported"),
+    "cpu_only": ({"fake", "cupy"}, "only the CPU is supported"),
+    "eager_only": ({"jax.numpy", "dask.array"}, "only eager arrays are supported"),
+}
 ALIASES = {"cpu": "numpy", "cuda": "cupy", "jax": "jax.numpy", "dask": "dask.array"}
 VARIABLE = "XDEV_TEST_BACKENDS"
 OUTCOMES: Any = {"skip_xp_backends": pytest.skip, "xfail_xp_backends": pytest.xfail}
@@ -36,6 +51,10 @@ MARKERS = (
     "array_api_backends: the test uses the fixture xp",
 )
 MEASURED = pytest.StashKey["Benchmark"]()
+# As compare's.
+RUN_SECONDS = 0.01
+REPEAT = 11
+FORMAT = "5.1.0"  # the version of pytest-benchmark whose format the record has
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,8 +98,6 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def xdev_benchmark(request: pytest.FixtureRequest) -> Benchmark:
     """Call it with a function and its arguments: it times them, returns the result."""
-    from xdev.testing.fixtures import Benchmark
-
     node = request.node
     params = node.callspec.params if hasattr(node, "callspec") else None
     benchmark = node.stash[MEASURED] = Benchmark(node.name, node.nodeid, params)
@@ -127,9 +144,16 @@ class Measurements:
     def pytest_sessionfinish(self) -> None:
         """Write the record."""
         if self.path is not None:
-            from xdev.testing.fixtures import document
+            from xdev.timing.environment import environment
 
-            text = json.dumps(document(self.entries), indent=1)
+            document = {
+                "machine_info": environment(),
+                "commit_info": {},
+                "benchmarks": self.entries,
+                "datetime": datetime.now(UTC).isoformat(),
+                "version": FORMAT,
+            }
+            text = json.dumps(document, indent=1)
             self.path.write_text(f"{text}\n", encoding="utf-8")
 
     def pytest_terminal_summary(
@@ -172,15 +196,16 @@ def _fixtures(names: list[str], *, promised: bool) -> object:
         @pytest.fixture(params=params)
         def xp(self, request: pytest.FixtureRequest) -> Iterator[Any]:
             """Each array API namespace in turn, its device the default one."""
-            from xdev import DeviceUnavailableError, use_device
-            from xdev.testing import fixtures
+            from xdev import Device, DeviceUnavailableError, use_device
 
             for marker, leave_out in OUTCOMES.items():
-                reasons = fixtures.reasons(request.node.iter_markers(marker))
+                reasons = reasons_of(request.node.iter_markers(marker))
                 if request.param in reasons:
                     leave_out(reasons[request.param])
+            name, library = BACKENDS[request.param]
             try:
-                device, namespace = fixtures.require(request.param)
+                device = Device(name).require()
+                namespace = importlib.import_module(library)
             except (ImportError, DeviceUnavailableError) as error:
                 if promised:
                     raise
@@ -189,3 +214,164 @@ def _fixtures(names: list[str], *, promised: bool) -> object:
                 yield namespace
 
     return Fixtures()
+
+
+def reasons_of(markers: Iterable[Any]) -> dict[str, str]:
+    """Return the backends that markers leave out, each with the reason.
+
+    Parameters
+    ----------
+    markers : iterable of pytest.Mark
+        Of ``skip_xp_backends(backend, *, reason)`` or ``skip_xp_backends(*, np_only,
+        cpu_only, eager_only, exceptions, reason)``; of several reasons for one backend
+        the one that names it counts, else the first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A marker has an argument that it cannot have, or names no backend.
+    """
+    by_name: dict[str, str] = {}
+    by_kind: dict[str, str] = {}
+    for marker in markers:
+        keywords = dict(marker.kwargs)
+        reason = keywords.pop("reason", None)
+        if marker.args:
+            if len(marker.args) > 1 or keywords:
+                raise ValueError(
+                    f"the marker takes one backend and a reason, or keywords: {marker}"
+                )
+            (name,) = marker.args
+            _check(name)
+            by_name.setdefault(name, reason or f"{name} is not supported")
+            continue
+        listed = keywords.pop("exceptions", ())
+        exceptions = {listed} if isinstance(listed, str) else set(listed)
+        for name in exceptions:
+            _check(name)
+        for keyword, wanted in keywords.items():
+            if keyword not in KEYWORDS:
+                valid = ", ".join(("reason", "exceptions", *KEYWORDS))
+                raise TypeError(f"the marker has no argument {keyword!r}: use {valid}")
+            left_out, why = KEYWORDS[keyword]
+            for name in left_out - exceptions if wanted else ():
+                by_kind.setdefault(name, reason or why)
+    return by_kind | by_name
+
+
+def _check(name: object) -> None:
+    if not isinstance(name, str) or name not in BACKENDS:
+        raise ValueError(f"{name!r} is not a backend: use one of {', '.join(BACKENDS)}")
+
+
+@final
+class Benchmark:
+    """What a test gets as ``xdev_benchmark``: call it once, with what is to be timed.
+
+    Parameters
+    ----------
+    name, fullname : str
+        The test's name, without and with its file.
+    params : dict or None
+        What it is parametrised with.
+
+    Attributes
+    ----------
+    group : str or None
+        Tests of one group stand in one table of pytest-benchmark.
+    extra_info : dict
+        More for the record: numbers, texts, arrays, lists and dicts of them; what is
+        none of these goes in as text.
+    timing : Timing or None
+        What was measured.
+
+    Examples
+    --------
+    >>> measured = Benchmark("test_sum", "test_it.py::test_sum", None)
+    >>> measured(sum, [1, 2, 3])
+    6
+    >>> measured.timing.repeat
+    11
+    """
+
+    def __init__(self, name: str, fullname: str, params: dict[str, Any] | None) -> None:
+        self.name, self.fullname, self.params = name, fullname, params
+        self.group: str | None = None
+        self.extra_info: dict[str, Any] = {}
+        self.timing: Timing | None = None
+
+    def __call__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Time ``f(*args, **kwargs)`` to the end of its work; return its first result.
+
+        Raises
+        ------
+        RuntimeError
+            Something was timed in this test before.
+        """
+        if self.timing is not None:
+            raise RuntimeError(
+                "xdev_benchmark times one thing in a test: make it two tests, or use "
+                "xdev.timing.compare"
+            )
+        from xdev.timing.sampling import begin
+
+        candidate, result = begin(partial(f, *args, **kwargs), arguments=args)
+        candidate.settle(None, RUN_SECONDS)
+        for _ in range(REPEAT):
+            candidate.sample()
+        self.timing = candidate.timing()
+        return result
+
+    def entry(self) -> dict[str, Any] | None:
+        """Return what the record says of the test; None where nothing was timed."""
+        if self.timing is None:
+            return None
+        # Parameters of any type go in as text.
+        params = self.params and {key: str(each) for key, each in self.params.items()}
+        return {
+            "group": self.group,
+            "name": self.name,
+            "fullname": self.fullname,
+            "params": params,
+            "param": "-".join(params.values()) if params else None,
+            "extra_info": json.loads(json.dumps(self.extra_info, default=_plain)),
+            "options": {"timer": "perf_counter", "disable_gc": True, "warmup": True},
+            "stats": statistics_of(self.timing.timings, self.timing.loops),
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON lacks in its types: arrays' as Python's, others as text.
+
+    So it goes into the record, and comes from pytest-xdist's workers.
+    """
+    values = value.tolist() if hasattr(value, "tolist") else str(value)
+    return str(value) if type(values) is type(value) else values
+
+
+def statistics_of(times: Sequence[float], loops: int) -> dict[str, Any]:
+    """Return what pytest-benchmark says of times of a call in each round [s]."""
+    low, _, high = quantiles(times, method="inclusive")
+    middle, spread, reach = mean(times), stdev(times), 1.5 * (high - low)
+    outliers = sum(abs(t - middle) > spread for t in times)
+    inner = [t for t in times if low - reach <= t <= high + reach]
+    return {
+        "min": min(times),
+        "max": max(times),
+        "mean": middle,
+        "stddev": spread,
+        "rounds": len(times),
+        "median": median(times),
+        "iqr": high - low,
+        "q1": low,
+        "q3": high,
+        "iqr_outliers": len(times) - len(inner),
+        "stddev_outliers": outliers,
+        "outliers": f"{outliers};{len(times) - len(inner)}",
+        "ld15iqr": min(inner),
+        "hd15iqr": max(inner),
+        "ops": 1 / middle,
+        "total": sum(times),
+        "data": list(times),
+        "iterations": loops,
+    }

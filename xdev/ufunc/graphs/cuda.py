@@ -22,7 +22,7 @@ from xdev.memory import hooks, registry, tracking
 from xdev.memory.arrays import mark_uses
 from xdev.memory.bridges.cupy import device_allocator
 from xdev.memory.pools import Arena
-from xdev.transfer import staging
+from xdev.transfer import pinned
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Array, ordered, read
 from xdev.ufunc.graphs import Graph, check_alive, check_arrays, leaves, name_of
@@ -78,7 +78,7 @@ def embed(stream: int, graph: int) -> None:
 
 def _check(status: Any) -> None:
     if status:
-        raise CaptureError(staging.explain(status))
+        raise CaptureError(pinned.explain(status))
 
 
 # One capture: a function's CUDA work recorded, its memory apart, its errors
