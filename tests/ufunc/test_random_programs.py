@@ -18,7 +18,7 @@ import pytest
 import xdev
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-SEEDS = range(4000 if DEEP else 12)
+SEEDS = range(4000 if DEEP else 16)
 DTYPES = "BbHhIilLfd"
 
 
