@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.signatures import Signature
 
+FLOATING: tuple[str, ...]
 FLOATING = ("acos", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "sin")
 FLOATING += ("sinh", "sqrt")
 #: By the standard's names: of bools and integers, of real floats, of complex floats.

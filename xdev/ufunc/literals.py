@@ -107,7 +107,8 @@ def analysed(
     if also:
         also(tree, scope)
     Plain(scope, operators=bool(rules.inputs)).visit(tree)
-    flow = Flow(tree, code, inputs(rules), scope, called)
+    own = {*code.co_varnames, *code.co_cellvars}
+    flow = Flow(tree, own, inputs(rules), scope, called)
     for name in flow.unassigned:
         raise TypeError(
             f"{function.__name__} may read {name.id!r} before it is assigned, where "
@@ -160,7 +161,6 @@ def typed(
     replace: Callable[[object], object],
     also: Rewriting | None = None,
     called: Called = lambda _, __: (None, None),
-    inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any] | None = None,
 ) -> Typed:
     """Return the function with its literals typed.
 
@@ -176,8 +176,6 @@ def typed(
         ``also(tree, scope)`` rewrites the source before.
     called : callable, optional
         What calls give, as :class:`Flow` takes it.
-    inner : callable, optional
-        Returns what compiled code calls for a ufunc that takes dtypes.
 
     Returns
     -------
@@ -198,7 +196,7 @@ def typed(
         swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped), _counted(working))
     tree, scope, flow = analysed(function, source.node, rules, called, also)
-    rewriter = _Rewriter(function, scope, rules, replace, flow, inner)
+    rewriter = _Rewriter(function, scope, rules, replace, flow)
     rewriter.generic_visit(tree)
     new = sources.compiled(sources.FunctionSource(tree, source.imports), code)
     return Typed(
@@ -227,10 +225,9 @@ class _Rewriter(ast.NodeTransformer):
         rules: Rules,
         replace: Callable[[object], object],
         flow: Flow,
-        inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any] | None,
     ) -> None:
         self._function, self._scope, self._rules = function, scope, rules
-        self._replace, self._flow, self._inner = replace, flow, inner
+        self._replace, self._flow = replace, flow
         self._results = compiled(flow.returned, rules) if rules.inputs else None
         half = is_half(rules.working)
         self._working = np.dtype(np.float32) if half else rules.working
@@ -487,14 +484,14 @@ class _Rewriter(ast.NodeTransformer):
         if not self._rules.inputs:
             return self._called(node, function)
         if taken is not None:
-            pairs = zip(node.args, taken, strict=False)  # defaults have no argument
+            dtypes, device_function = taken
+            pairs = zip(node.args, dtypes, strict=False)  # defaults have no argument
             node.args = [self._as(each, dtype) for each, dtype in pairs]
-            if isinstance(function, np.ufunc):
+            if device_function is None:
                 node.func = self.visit(node.func)
-            elif self._inner is not None:
-                words = "_".join([ast.unparse(node.func), *map(str, taken)])
-                own = self._inner(function, taken)
-                node.func = self._scope.name(node.func, words, own)
+            else:
+                words = "_".join([ast.unparse(node.func), *map(str, dtypes)])
+                node.func = self._scope.name(node.func, words, device_function())
             return node
         common = kind if name in EXTREMES or function is math.gcd else None
         if name == DIVISION and isinstance(kind, tuple):

@@ -338,17 +338,10 @@ class ScalarFunction:
         # No process needs these that finds all on disk.
         from xdev.ufunc import literals
 
-        def inner(value: Any, inputs: Dtypes) -> Any:
-            scalar: Any = within(value)
-            working = scalar.counts.working(inputs)
-            return scalar.device_function(
-                Rules(inputs, working=working, bounded=rules.bounded)
-            )
-
         with _entered(self):
             called = partial(_called, bounded=rules.bounded)
             replace = partial(_replacement, rules=rules)
-            return literals.typed(function, rules, replace, called=called, inner=inner)
+            return literals.typed(function, rules, replace, called=called)
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
@@ -456,8 +449,8 @@ def _replacement(value: object, *, rules: Rules) -> object:
 
 def _called(
     value: object, kinds: tuple[Any, ...], *, bounded: bool
-) -> tuple[Dtypes | None, Any]:
-    """Return what a ufunc takes inside another, and gives; None where not known."""
+) -> tuple[tuple[Dtypes, Callable[[], Any]] | None, Any]:
+    """Return what a ufunc is and gives inside another, as :class:`Flow` takes it."""
     scalar = within(value)
     if scalar is None or scalar.signatures:
         return None, None
@@ -471,7 +464,7 @@ def _called(
     )
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
-    return inputs, scalar.returned(rules)
+    return (inputs, partial(scalar.device_function, rules)), scalar.returned(rules)
 
 
 # The decorator: its forms and its options.
@@ -560,16 +553,11 @@ def vectorize(
         scalar = ScalarFunction(plain, explicit, fastmath=bool(fastmath))
         return Ufunc(scalar, target, identity)
 
-    if function is None:
-        explicit = []
-        return decorate
-    containers = (list, tuple, set, frozenset)
+    explicit, containers = [], (list, tuple, set, frozenset)
     if isinstance(function, (str, *containers)) or hasattr(function, "return_type"):
         several = function if isinstance(function, containers) else [function]
-        explicit = [parse(signature) for signature in several]
-        return decorate
-    explicit = []
-    return decorate(function)
+        explicit, function = [parse(signature) for signature in several], None
+    return decorate if function is None else decorate(function)
 
 
 def check_options(

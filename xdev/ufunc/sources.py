@@ -341,6 +341,14 @@ def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
     return changed
 
 
+def bound_names(tree: ast.AST) -> set[str]:
+    """Return the names that a function's source assigns, and its parameters'."""
+    nodes = [*ast.walk(tree)]
+    stored = (n for n in nodes if isinstance(n, ast.Name))
+    names = {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return names | {n.arg for n in nodes if isinstance(n, ast.arg)}
+
+
 @final
 class FunctionScope:
     """What names in a function's source stand for.
@@ -354,14 +362,8 @@ class FunctionScope:
     """
 
     def __init__(self, tree: ast.AST, outside: dict[str, Any]) -> None:
-        stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.arg))
-        local = {
-            n.arg if isinstance(n, ast.arg) else n.id
-            for n in stored
-            if isinstance(n, ast.arg) or isinstance(n.ctx, ast.Store)
-        }
-        self._outside = {k: v for k, v in outside.items() if k not in local}
-        self._local = local
+        self._local = bound_names(tree)
+        self._outside = {k: v for k, v in outside.items() if k not in self._local}
         #: The names that were put in, with their values.
         self.constants: dict[str, Any] = {}
 
@@ -377,11 +379,8 @@ class FunctionScope:
 
     def builtin(self, node: ast.expr) -> str:
         """Return the name of a builtin that a node stands for, or ''."""
-        own = isinstance(node, ast.Name) and node.id not in {
-            *self._local,
-            *self._outside,
-        }
-        return node.id if own and isinstance(node, ast.Name) else ""
+        name = node.id if isinstance(node, ast.Name) else ""
+        return "" if name in self._local or name in self._outside else name
 
     def static(self, node: ast.expr) -> Any:
         """Return what an outside name or a module's attribute means, else None."""
