@@ -102,47 +102,29 @@ def test_an_int_that_does_not_fit_is_named_with_a_way_out(device, words):
     np.testing.assert_array_equal(xdev.to_numpy(u), before)
 
 
-MASK = np.array([True, False] * 3)
-UNWRITTEN = {
-    "mask": ({"where": MASK}, True),
-    "dtype": ({"where": MASK, "dtype": "f8"}, True),
-    "True": ({"where": True}, False),
-    "out=None": ({"where": MASK, "out": None}, False),
-    "out=array": ({"where": MASK, "out": np.zeros(6)}, False),
-}
-
-
-@pytest.mark.parametrize("repeats", [1, 20_000], ids=["small", "large"])
-@pytest.mark.parametrize("case", UNWRITTEN)
-def test_elements_that_none_writes_are_told_as_numpy_tells_them(device, case, repeats):
-    keywords, told = UNWRITTEN[case]
-    keywords = {
-        key: np.tile(value, repeats) if isinstance(value, np.ndarray) else value
-        for key, value in keywords.items()
-    }
-    x = np.tile(np.arange(6.0), repeats)
-
-    def warned(call, move):
-        moved = {
-            key: move(value) if isinstance(value, np.ndarray) else value
-            for key, value in keywords.items()
-        }
-        with warnings.catch_warnings(action="ignore"):  # a compiler's own
-            call(move(x), 1, **moved)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            call(move(x), 1, **moved)
-        assert all(w.filename == __file__ for w in caught)
-        return [str(w.message).startswith("'where' used without 'out'") for w in caught]
-
-    assert warned(add, lambda v: xdev.asarray(v, device=device)) == [True] * told
-    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":  # the first that tells
-        assert warned(np.add, lambda v: v) == [True] * told
+@pytest.mark.parametrize("size", [6, 120_000])
+@pytest.mark.parametrize(
+    ("keywords", "told"),
+    [({}, True), ({"dtype": "f8"}, True), ({"out": None}, False), ({"out": 0}, False)],
+)
+def test_elements_that_none_writes_are_told_as_numpy_tells_them(
+    device, size, keywords, told
+):
+    x = xdev.asarray(np.arange(float(size)), device=device)
+    keywords = {**keywords, "where": x > 3}
+    if keywords.get("out") == 0:
+        keywords["out"] = xdev.zeros_like(x)
+    with warnings.catch_warnings(action="ignore"):  # a compiler's own
+        add(x, 1, **keywords)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        add(x, 1, **keywords)
+    assert [w.filename for w in caught] == [__file__] * told
+    assert all("'where' used without 'out'" in str(w.message) for w in caught)
 
 
 DTYPES = {
     "datetime64": np.array(["2020-01-01"] * 6, "M8[D]"),
-    "timedelta64": np.ones(6, "m8[s]"),
     "'a'": np.zeros(6, [("a", "f4"), ("b", "i4")]),
     "object": np.array([1, None] * 3),
     "<U1": np.array(["a"] * 6),
@@ -202,31 +184,6 @@ def test_no_result_dtype_depends_on_earlier_calls():
                 assert dtype == np.add(np.ones(2, one), np.ones(2, other)).dtype
 
 
-@pytest.mark.parametrize("dtype", ["e", "f", "d"])
-@pytest.mark.parametrize("n", [3, 17, 100_000])
-def test_floating_point_errors_are_numpys(dtype, n):
-    f = {
-        "divide by zero": (lambda x, y: x / y, 1, 0),
-        "invalid": (lambda x, y: x / y, 0, 0),
-        "overflow": (lambda x, y: x * y, np.finfo(dtype).max, 2),
-    }
-    for words, (function, one, other) in f.items():
-        ufunc = xdev.vectorize(function)
-        x, y = np.ones(n, dtype), np.ones(n, dtype)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for _ in range(2):
-                ufunc(x, y)
-        x[-1], y[-1] = one, other
-        for _ in range(2):
-            with pytest.warns(RuntimeWarning, match=f"{words}.* encountered in xdev:"):
-                ufunc(x, y)
-        with np.errstate(all="ignore"):
-            ufunc(x, y)
-        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
-            ufunc(x, y)
-
-
 @pytest.mark.parametrize("values", [[1.0, 2.0], (1.0, 2.0)])
 def test_a_list_beside_an_array_on_a_device_is_told_the_call_that_works(values):
     there = xdev.asarray([1.0, 2.0], device="fake:1")
@@ -257,13 +214,9 @@ def half(x):
     return x / 2
 
 
-@pytest.mark.parametrize("kind", [np.ndarray, FAKE, int])
-@pytest.mark.parametrize("warm", [False, True])
-def test_a_class_is_named_where_an_array_belongs(device, kind, warm):
+@pytest.mark.parametrize("kind", [np.ndarray, FAKE])
+def test_a_class_is_named_where_an_array_belongs(device, kind):
     x = xdev.ones(3, device=device)
-    if warm:
-        add(x, x, out=xdev.empty_like(x))
-        dot(x, x)
     for call, label in (
         (lambda: add(kind, 1.0), "add: x"),
         (lambda: add(x, x, out=(kind,)), "add: out="),
@@ -343,26 +296,12 @@ def test_what_lends_memory_to_read_is_not_written(call):
         call(Lender(memory))
 
 
-@pytest.mark.parametrize(
-    "call", [add, add.reduce, add.accumulate, lambda x, *_: add.outer(x, x)]
-)
-def test_lists_that_are_no_array_are_told_so(call):
-    with pytest.raises(ValueError, match="inhomogeneous shape"):
-        call([[1], [1, 2]], *[1] * (call is add))
-
-
 def test_an_int_beyond_64_bits_is_refused_whatever_was_called_before():
-    for big in (2**63, -(2**63) - 1, 2**64, 2**70):
-        for warm in (False, True):
-            plus = xdev.vectorize(add.__wrapped__)
-            negative = xdev.vectorize(lambda x: -x)
-            if warm:
-                plus(1, 1), plus(1, 2.5), negative(1)
-            for call in (
-                lambda: plus(big, 1),  # noqa: B023 - called at once
-                lambda: plus(1, big),  # noqa: B023
-                lambda: plus(big, 2.5),  # noqa: B023
-                lambda: negative(big),  # noqa: B023
-            ):
+    for warm in (False, True):
+        plus, negative = xdev.vectorize(add.__wrapped__), xdev.vectorize(lambda x: -x)
+        if warm:
+            plus(1, 1), plus(1, 2.5), negative(1)
+        for big in (2**63, -(2**63) - 1, 2**70):
+            for call, *args in ((plus, big, 1), (plus, big, 2.5), (negative, big)):
                 with pytest.raises(OverflowError, match="which int64 does not hold"):
-                    call()
+                    call(*args)
