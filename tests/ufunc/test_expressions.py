@@ -302,29 +302,6 @@ def test_integers_are_compared_with_numbers_that_they_do_not_hold(
         assert host(own(x, other)).tolist() == numpys(values, other).tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "chars"),
-    [
-        *((f, "?bBhilqefd") for f in ("add", "multiply", "maximum", "logical_or")),
-        *((name, "?bBhilq") for name in ("bitwise_and", "bitwise_xor")),
-        *((name, "efd") for name in ("hypot", "logaddexp")),
-    ],
-)
-def test_folds_have_numpys_types(device, name, chars):
-    own, numpys = getattr(xdev, name), getattr(np, name)
-    calls = [
-        lambda f, y: f.reduce(y, 1),
-        lambda f, y: f.accumulate(y, 1),
-        lambda f, y: f.outer(y[0], y[1]),
-    ]
-    if numpys.identity is not None:
-        calls.append(lambda f, y: f.reduce(y[:, :0], 1))
-    for char, call in product(chars, calls):
-        values = np.asarray([[1, 0, 3, 2], [1, 2, 0, 1]]).astype(char)
-        found = call(own, xdev.asarray(values, device=device))
-        same(found, call(numpys, values), 2e-3)
-
-
 @pytest.mark.parametrize("char", "gGO")
 def test_a_data_type_that_cuda_lacks_is_refused(char):
     double, asked = np.dtype(float), np.dtype(char)
@@ -334,17 +311,3 @@ def test_a_data_type_that_cuda_lacks_is_refused(char):
     ):
         with pytest.raises(TypeError, match=r"xdev\.add has no loop for .* on CUDA"):
             expressions.typed("add", np.add, inputs, signature)
-
-
-def test_where_and_the_other_keywords_are_numpys(device):
-    x, where, out, whole = there(
-        *(device, np.asarray([1.0, 2.0, 3.0]), np.asarray([True, False, True])),
-        *(np.zeros(3), np.zeros(3, int)),
-    )
-    assert xdev.add(x, 1, out=out, where=where) is out
-    assert xdev.to_numpy(out).tolist() == [2.0, 0.0, 4.0]
-    assert xdev.add(x, 1, dtype=np.float32).dtype == np.float32
-    assert xdev.add(x, 1, out=whole, casting="unsafe") is whole
-    assert xdev.to_numpy(whole).tolist() == [2, 3, 4]
-    with pytest.raises(TypeError, match="has no keyword 'axis'"):
-        xdev.add(x, 1, axis=0)

@@ -77,36 +77,6 @@ def test_integers_of_any_two_dtypes_meet_as_numpys(device, ufunc, numpys, pair):
         same(ufunc(*there(device, x, y)), numpys(x, y))
 
 
-UNSIGNED, SIGNED = np.array([2**63 + 2**12, 3], "u8"), np.array([-5, 2**40])
-
-
-total = xdev.vectorize(lambda x, y: x + y)
-
-
-@xdev.vectorize
-def sum_of_products(x, y, n):
-    total = y * 0
-    for k in range(n):
-        total += x * y - k
-    return total
-
-
-X, Y = UNSIGNED, SIGNED
-WRAPPED = xdev.vectorize(["uint64(uint64, int64)"])(lambda x, y: x + y)
-
-
-@pytest.mark.parametrize(
-    ("function", "args", "expected"),
-    [
-        (sum_of_products, (X, Y, 2), (X * Y - 0) + (X * Y - 1)),
-        (xdev.vectorize(lambda x, y: -total(x, y)), (X, Y), -(X + Y)),
-        (WRAPPED, (X, Y), X + Y.astype("u8")),  # a signature of integers means them
-    ],
-)
-def test_each_operator_has_its_own_operands_dtype(device, function, args, expected):
-    same(called(device, function, *args), expected)
-
-
 @xdev.vectorize
 def bounded(x):
     return x > -1, x == -1, x < 300, x >= -129, x < LARGE, x <= -LARGE
@@ -136,6 +106,8 @@ def test_literals_beside_uint64_are_weak_and_a_signature_takes_any(device):
     bits, total = called(device, mixed, x, y)
     assert bits.tolist() == ((x * 3) & 255).tolist()
     assert total.tolist() == (y + x % 10).tolist()
+    wrapped = xdev.vectorize(["uint64(uint64, int64)"])(lambda x, y: x + y)
+    same(called(device, wrapped, x, y), x + y.astype("u8"))
     f = xdev.vectorize(["int64(uint8)"])(lambda x: max(x + 300, -5) if x > 9 else -1)
     same(called(device, f, np.array([5, 200], "B")), np.array([-1, 500]))
 
