@@ -102,7 +102,7 @@ def same(found, expected):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4", "i1", "f2"])
-@pytest.mark.parametrize(("name", "n"), product(["light", "three", "heavy"], SIZES))
+@pytest.mark.parametrize(("name", "n"), [*product(["light", "three", "heavy"], SIZES)])
 def test_any_layouts(name, dtype, n):
     rng = np.random.default_rng(n)
     args = inputs(FUNCTIONS[name].__code__.co_argcount, n, dtype)

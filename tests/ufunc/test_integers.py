@@ -195,7 +195,7 @@ def calling(x, y):
 def inplace(x, y):
     x += x
     x *= 3
-    y -= x
+    y -= x + np.clip(y, 0, 9)
     return x, y
 
 

@@ -148,11 +148,6 @@ class Flow(ast.NodeVisitor):
         for target in node.targets:
             self._bind(target, kind)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Bind the target, where there is a value."""
-        if node.value is not None:
-            self._bind(node.target, self.visit(node.value))
-
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Read the target, too."""
         name = isinstance(node.target, ast.Name)

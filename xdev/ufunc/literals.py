@@ -277,12 +277,6 @@ class _Rewriter(ast.NodeTransformer):
         node.value = self._assigned(node.targets, node.value)
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
-        """Do so for ``x: int = 0``."""
-        if node.value is not None:
-            node.value = self._assigned([node.target], node.value)
-        return node
-
     def _assigned(self, targets: list[ast.expr], node: ast.expr) -> ast.expr:
         match targets, node:
             case [ast.Tuple(elts=names)], ast.Tuple(elts=values) if len(names) == len(
@@ -342,17 +336,12 @@ class _Rewriter(ast.NodeTransformer):
 
     def _beside(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return an operand of what has a kind."""
-        own = self._kind(node)
-        wide = is_dtype(kind, "iu") and not same(kind, UNSIGNED)
-        if type(own) not in WEAK and (wide or is_dtype(own, "fc")):
-            # As compilers widen it. In loops they begin with the types of names before
-            # them: unsigned integers that turn signed there would become floats.
-            turned = is_dtype(own, "i") and any(
-                is_dtype(each, "u") for each in self._flow.dtypes_of(node)
-            )
-            new = self._visited(node, kind)
-            return self._cast(new, INT64) if turned else new
-        return self._as(node, kind)
+        new = self._as(node, kind)
+        # In loops compilers begin with the types of names before them: unsigned
+        # integers that turn signed there would become floats.
+        signed = is_dtype(kind, "i") and is_dtype(self._kind(node), "i")
+        dtypes = self._flow.dtypes_of(node) if signed else ()
+        return self._cast(new, INT64) if any(is_dtype(d, "u") for d in dtypes) else new
 
     def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return a node in a kind, as far as it is known."""

@@ -115,8 +115,16 @@ class Plain(ast.NodeTransformer):
             return node  # Python would refuse it, or finds the places when it runs
         return ast.copy_location(ast.Call(node.func, args, []), node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """Write ``x = 0`` for ``x: int = 0``."""
+        self.generic_visit(node)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         """Write what is assigned to a name."""
+        self.generic_visit(node)
         if not (self._operators and isinstance(node.target, ast.Name)):
             return node
         read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
