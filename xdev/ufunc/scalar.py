@@ -26,7 +26,7 @@ from xdev.ufunc.inputs import (
     refuse_arrays,
     refuse_neighbours,
 )
-from xdev.ufunc.kinds import Rules, is_dtype, result_dtypes, weak
+from xdev.ufunc.kinds import Rules, is_dtype, weak
 from xdev.ufunc.signatures import Specialisation, chosen, parse, types_of
 from xdev.ufunc.sources import is_plain, numpys
 from xdev.ufunc.ufuncs import Ufunc, of_a_call
@@ -325,8 +325,7 @@ class ScalarFunction:
 
             typed = self._typed(function, rules)
             inferred = cpu.infer(typed.function, rules.inputs)
-            inferred = result_dtypes(inferred, typed.working)
-            outputs = kinds.outputs(typed.returned, rules, inferred)
+            outputs = kinds.outputs(typed.returned, rules, typed.working, inferred)
             if not _has(function, rules, digest):
                 digest = None
             elif key:
