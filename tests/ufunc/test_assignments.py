@@ -193,9 +193,7 @@ def test_a_name_that_is_first_assigned_below_is_refused():
 def test_such_a_name_in_kernels_core_arrays_and_functions_called(device):
     @xdev.kernel
     def point(i, x, out):
-        if x[i] > 0:
-            y = 1.0
-        out[i] = y
+        out[i] = in_one_branch(x[i])
 
     @xdev.guvectorize("(n)->()")
     def last(x, out):
@@ -204,20 +202,12 @@ def test_such_a_name_in_kernels_core_arrays_and_functions_called(device):
                 k = i
         out[0] = k
 
-    @xdev.vectorize
-    def outer(x):
-        return in_one_branch(x)
-
+    outer = xdev.vectorize(lambda x: in_one_branch(x) + 1)
     x = xdev.asarray([-1.0, -1.0], device=device)
     out = xdev.zeros(2, device=device)
-
-    for call, words in (
-        (lambda: point[2](x, out), "point may read 'y' "),
-        (lambda: last(x), "last may read 'k' "),
-        (lambda: outer(x), "in_one_branch may read 'y' "),
-    ):
-        with pytest.raises(TypeError, match=words):
-            call()
+    for call, name in ((point[2], "y"), (lambda x, _: last(x), "k"), (outer, "y")):
+        with pytest.raises(TypeError, match=f"may read '{name}' "):
+            call(x, out)
 
 
 @pytest.mark.parametrize("function", RIGHT)
@@ -228,9 +218,6 @@ def test_a_name_that_python_never_lacks_is_taken(function, device):
 
 
 def test_a_number_that_is_added_to_and_never_read_is_refused(device):
-    def summed(i, x, s):
-        s += x[i]
-
     def again(i, x, s):
         if x[i] > 0:
             s = s + x[i]
@@ -241,12 +228,8 @@ def test_a_number_that_is_added_to_and_never_read_is_refused(device):
             s += x[i]
 
     x = xdev.asarray(np.ones(3), device=device)
-    for function in (summed, again):
-        name = function.__name__
-        with pytest.raises(
-            TypeError, match=rf"{name}: s is a number, .*\n.*: s (\+)?= "
-        ):
-            xdev.kernel(function)[3](x, 0.0)
+    with pytest.raises(TypeError, match=r"again: s is a number, .*\n.*: s = "):
+        xdev.kernel(again)[3](x, 0.0)
     with pytest.raises(TypeError, match=r"added: s is a number, .*\n.*: s \+= x\[i\]"):
         xdev.guvectorize("(n),()->()")(added)(x, 0.0)
 
@@ -305,17 +288,6 @@ def test_without_source_others_and_signatures_are_computed(device, types):
 
 def test_the_source_of_a_command_is_found(python):
     assert python("-Wdefault", "-sc", PROGRAM, "an argument").stdout == "[72, 100]\n"
-
-
-def test_shells_that_keep_their_lines_have_sources(monkeypatch):
-    """IPython, Jupyter and the shell of Python 3.13 do so, under names of their own."""
-    name = "<python-input-7>"
-    entry = len(MEAN), None, MEAN.splitlines(keepends=True), name
-    monkeypatch.setitem(linecache.cache, name, entry)
-    scope = {}
-    exec(compile(MEAN, name, "exec"), scope)  # noqa: S102
-
-    assert xdev.vectorize(scope["mean"])(LARGE, LARGE).tolist() == [72, 100]
 
 
 def test_cells_that_import_have_sources(monkeypatch):

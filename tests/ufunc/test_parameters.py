@@ -161,8 +161,7 @@ def closed_over(factor):
 
 
 PLAIN = [
-    lambda x: scaled_by(x) + 0,
-    lambda x: power(x, k=3) + power(x),
+    lambda x: scaled_by(x) + power(x, k=3) + power(x),
     halves,
     lambda x: (x + number()) // 2 * x - number() % 2,
     lambda x: x * fraction(),
@@ -175,10 +174,7 @@ PLAIN = [
 @pytest.mark.parametrize("function", PLAIN)
 def test_a_plain_function_has_numpys_dtypes(device, function, dtype):
     x = np.array([1, 7, 200 if dtype == "u1" else 5], dtype)
-
     same(called(device, xdev.vectorize(function), x), function(x))
-    typed = xdev.vectorize(["float64(float64)"])(lambda x: doubled(x) + 0)
-    same(called(device, typed, x), x.astype("f8") * 2)
 
 
 def itself(x):
@@ -195,7 +191,6 @@ def of_any(*args):
     return args[0]
 
 
-@pytest.mark.parametrize("dtype", ["u1", "f8"])
 @pytest.mark.parametrize(
     ("inner", "words"),
     [
@@ -204,10 +199,10 @@ def of_any(*args):
         (raising, "raising raises, which a ufunc cannot do per element"),
     ],
 )
-def test_what_a_ufunc_may_not_do_a_plain_function_may_not(dtype, inner, words):
+def test_what_a_ufunc_may_not_do_a_plain_function_may_not(inner, words):
     function = xdev.vectorize(lambda x: inner(x) + x)
     with pytest.raises(TypeError, match=words):
-        function(np.ones(2, dtype))
+        function(np.ones(2, "u1"))
 
 
 def test_a_plain_function_that_numba_was_told_of_is_numbas():
@@ -238,14 +233,6 @@ def polynomial(z, n):
 @xdev.guvectorize("(n),()->()")
 def looked_up(x, k, out):
     out[0] = x[k - 1] * 10
-
-
-@xdev.vectorize
-def averaged(x, n):
-    total = x - x
-    for k in range(1, n + 1):
-        total += x * k
-    return total / n
 
 
 @xdev.guvectorize("(n),()->(n)")
@@ -279,7 +266,6 @@ COUNTING = [
         for count in (3, np.uint8(3))
     ),
     (looked_up, (np.array([[1, 2], [3, 4]], "f"), 2), np.array([20, 40], "f")),
-    (averaged, (FEW, 4), np.array([2.5, 5])),  # what also computes has 64 bits
     (polynomial, (FEW, np.array([0, 2], "i")), np.array([1, 11], "f")),
     (xdev.vectorize(lambda x: polynomial(x, 2) * 0.5), (FEW,), np.float32([1.5, 5.5])),
     *((moving_mean, (x, 3), means(x, 3)) for x in map(SQUARES.astype, "fd")),

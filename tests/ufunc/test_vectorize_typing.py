@@ -36,23 +36,9 @@ def int_of(x):
 
 
 @pytest.mark.parametrize(
-    ("types", "expected"),
-    [
-        ("fff", "f"),
-        ("eee", "e"),
-        ("iii", "d"),
-        ("bef", "f"),
-    ],
-)
-def test_results_have_the_inputs_result_type(types, expected):
-    inputs = [np.ones(3, t) for t in types]
-
-    assert xdev.vectorize(affine)(*inputs).dtype == expected
-
-
-@pytest.mark.parametrize(
     ("function", "types"),
     [
+        (affine, "fff->f iii->d bef->f eee->e"),
         (lambda x: x + 1, "?->l b->b B->B f->f F->F"),
         (lambda x: x * 0.5, "?->d b->d B->d i->d e->e f->f F->F"),
         (lambda x: x / 2, "b->d L->d e->e f->f D->D"),
@@ -79,7 +65,8 @@ def test_results_have_the_inputs_result_type(types, expected):
 def test_kinds_decide(function, types):
     f = xdev.vectorize(function)
     for one in types.split() if DEEP else types.split()[:1] + types.split()[-1:]:
-        assert f(np.ones(2, one[0])).dtype.char == one[-1], one
+        inputs = [np.ones(2, char) for char in one[:-3]]
+        assert f(*inputs).dtype.char == one[-1], one
 
 
 def test_literals_and_indices_leave_float32_in_float32():
@@ -103,15 +90,11 @@ def test_literals_and_indices_leave_float32_in_float32():
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ((np.ones(3, "f"), 2), "f"),
-        ((np.ones(3, "f"), 2.5), "f"),
-        ((np.ones(3, "e"), 2.5), "e"),
-        ((np.ones(3, "b"), 2), "b"),
-        ((np.ones(3, "b"), 2.5), "d"),
+        *(((np.ones(3, t), 2), t) for t in "bef"),
+        *(((np.ones(3, t), 2.5), "d" if t == "b" else t) for t in "bef"),
         ((np.ones(3, "f"), 2j), "F"),
         ((np.ones(3, "f"), np.float64(2)), "d"),
         ((np.ones(3, "f"), True), "f"),
-        ((np.float32(1), 2.0), "f"),
         ((1, 2), "l"),
         ((1, 2.0), "d"),
     ],
