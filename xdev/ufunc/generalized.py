@@ -228,13 +228,7 @@ class CoreFunction:
         return sources.pickled(ufunc, _remake, self.function, *options)
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs, of which there are no defaults.
-
-        Raises
-        ------
-        TypeError
-            They are too few.
-        """
+        """Return a call's inputs, of which there are no defaults."""
         if len(args) < self.nin:
             raise TypeError(self.many(len(args), self.nout))
         return args

@@ -228,17 +228,7 @@ def kind_of(value: object) -> Kind:
 
 
 def of_call(name: str, function: Any, kinds: Kinds) -> Kind:
-    """Return the kind of what a function gives.
-
-    Parameters
-    ----------
-    name : str
-        That of a builtin, or ''.
-    function : object
-        Else what is called.
-    kinds : tuple of kinds
-        Its arguments'.
-    """
+    """Return the kind of what a builtin of a name gives, or else a function."""
     if name in CASTS and (name, len(kinds)) != ("round", 2):
         return CASTS[name]
     if name in EXTREMES and kinds:

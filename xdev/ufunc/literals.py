@@ -86,20 +86,8 @@ def analysed(
 ) -> tuple[ast.FunctionDef, FunctionScope, Flow]:
     """Return a source in plain words, and what its names and expressions are.
 
-    Parameters
-    ----------
-    function, source, rules
-        The function, its source, and its inputs' dtypes.
-    called : callable
-        As :class:`Flow` takes it.
-    also : callable, optional
-        As :func:`typed` takes it.
-
-    Raises
-    ------
-    TypeError
-        It may read a name before it is assigned, or reduces a number; the text has the
-        line.
+    It is refused, with the line, where it may read a name before that is assigned, or
+    reduces a number.
     """
     code, tree = function.__code__, copy.deepcopy(source)
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
@@ -127,13 +115,7 @@ def analysed(
 
 
 def require_source(function: Callable[..., Any], rules: Rules) -> None:
-    """Refuse integers that compilers widen where nothing can be rewritten.
-
-    Raises
-    ------
-    TypeError
-        The function has no source.
-    """
+    """Refuse integers that compilers widen where there is no source to rewrite."""
     if rules.needs_source and not sources.find(function.__code__):
         inputs = ", ".join(map(str, rules.inputs))
         code = function.__code__
@@ -368,13 +350,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._cast(node, INT64) if python else node
 
     def _refuse(self, node: ast.expr, kind: Kind) -> None:
-        """Refuse a number that is none of an integer dtype, as NumPy does.
-
-        Raises
-        ------
-        OverflowError
-            It is not; the text has its line.
-        """
+        """Refuse a number that is none of an integer dtype, as NumPy does."""
         value = self._kind(node)
         if type(value) is not int or not is_dtype(kind, "iu") or fits(value, kind):
             return

@@ -43,13 +43,8 @@ COMPARISONS: dict[Any, type[ast.cmpop]] = {
 class Plain(ast.NodeTransformer):
     """Writes NumPy's ``where``, and its like, in words that compilers have for numbers.
 
-    Parameters
-    ----------
-    scope : FunctionScope
-        What the names in the source stand for.
-    operators : bool
-        Whether ``x += y``, and functions that Python has operators for, are written
-        with these, and arguments of plain functions that go by name in their places.
+    With ``operators`` so are ``x += y``, functions that Python has operators for, and
+    arguments of plain functions that go by name.
     """
 
     def __init__(self, scope: FunctionScope, *, operators: bool = False) -> None:
@@ -141,11 +136,6 @@ class Ranges(ast.NodeTransformer):
 
     The name stands for ``range`` itself. Other uses of ``range``, and those with a
     step, stay.
-
-    Parameters
-    ----------
-    scope : FunctionScope
-        What the names in the source stand for.
     """
 
     def __init__(self, scope: FunctionScope) -> None:
@@ -173,14 +163,8 @@ UPDATES = (atomic.add, atomic.max, atomic.min, atomic.cas)
 class Checks(ast.NodeTransformer):
     """Rewrites ``x[i]`` to ``x[xdev_checked(i, x.shape, 0, 0, xdev_report)]``.
 
-    Parameters
-    ----------
-    tree : ast.FunctionDef
-        The source, which gets a parameter more.
-    scope : FunctionScope
-        What the names in it stand for.
-    arrays : dict of str to int
-        The arguments that are arrays, with their places.
+    ``arrays`` has the places of the arguments that are arrays. The source gets a
+    parameter more.
     """
 
     def __init__(
@@ -253,14 +237,7 @@ OF_ELEMENTS = np.where, np.clip  # beside ufuncs
 class WholeArrays(ast.NodeTransformer):
     """Rewrites ``out[:] = x`` to ``for k in range(out.shape[0]): out[k] = x[k]``.
 
-    Parameters
-    ----------
-    tree : ast.FunctionDef
-        The source; begin with its parts.
-    scope : FunctionScope
-        What the names in it stand for.
-    dimensions : mapping of str to tuple of str
-        The core dimensions of each parameter.
+    ``dimensions`` has each parameter's core dimensions. Visit the parts of ``tree``.
     """
 
     def __init__(

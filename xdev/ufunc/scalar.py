@@ -130,13 +130,7 @@ class ScalarFunction:
         return sources.pickled(ufunc, _remake, *parts)
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs with the function's defaults behind them.
-
-        Raises
-        ------
-        TypeError
-            They are too few.
-        """
+        """Return a call's inputs with the function's defaults behind them."""
         missing, most = self.nin - len(args), len(self.defaults)
         if missing <= most:
             return (*args, *self.defaults[most - missing :]) if missing > 0 else args
@@ -186,19 +180,7 @@ class ScalarFunction:
         return CountingParameters(self.function)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
-        """Return the typing for exactly these input dtypes.
-
-        Parameters
-        ----------
-        inputs : tuple of numpy.dtype
-            One dtype an argument, as from :func:`resolve`.
-
-        Raises
-        ------
-        TypeError
-            The function cannot be typed for them, no signature fits, or a dtype is
-            not numeric; the text says which and why.
-        """
+        """Return the typing for exactly these input dtypes, one an argument."""
         typing = self._specialisations.get(inputs)
         if typing is None:
             with self._lock:
@@ -212,19 +194,7 @@ class ScalarFunction:
 
         It is the inputs' own, or that of the inputs which the signature has, where that
         gives the results asked for; else, where it has none, that of inputs cast to the
-        results' dtype.
-
-        Parameters
-        ----------
-        inputs : tuple of numpy.dtype
-            One dtype an argument, as from :func:`resolve`.
-        signature : (inputs, outputs)
-            The dtypes asked for; None is any.
-
-        Raises
-        ------
-        TypeError
-            Neither gives it.
+        results' dtype. None in a signature is any.
         """
         taken, results = signature
         pairs = zip(taken, inputs, strict=True)
@@ -249,19 +219,7 @@ class ScalarFunction:
     ) -> Specialisation:
         """Return the typing of a fold, which takes its own results.
 
-        Parameters
-        ----------
-        array : numpy.dtype
-            The array's.
-        out : numpy.dtype or None
-            That of where the results go, which counts as a first value does.
-        dtype : dtype-like or None
-            What to fold in instead.
-
-        Raises
-        ------
-        TypeError
-            The function has no typing for them.
+        ``out`` counts as a first value does; ``dtype`` is what to fold in instead.
         """
         if dtype is not None:
             operand = np.dtype(dtype)

@@ -311,16 +311,9 @@ def is_plain(value: object) -> TypeGuard[FunctionType]:
 
 
 def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:
-    """Return a function's outside values as compiled code reads them.
+    """Return the outside values of code without a source as compiled code reads them.
 
     Modules whose functions are xdev's become ones with NumPy's.
-
-    Parameters
-    ----------
-    code : code
-        The function's, whose source is not known.
-    outside : dict
-        The globals and closure variables that it names.
     """
     values = {name: numpys(value) for name, value in outside.items()}
     for name, _, attributes in reads(code):
@@ -351,15 +344,7 @@ def bound_names(tree: ast.AST) -> set[str]:
 
 @final
 class FunctionScope:
-    """What names in a function's source stand for.
-
-    Parameters
-    ----------
-    tree : ast.AST
-        The source.
-    outside : dict
-        The globals and closure variables that the function names.
-    """
+    """What names in a function's source stand for, by its outside values."""
 
     def __init__(self, tree: ast.AST, outside: dict[str, Any]) -> None:
         self._local = bound_names(tree)
