@@ -1,12 +1,7 @@
 """What compiled code needs to know: names before they are read, and sources."""
 
 import ast
-import doctest
-import io
 import linecache
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -23,14 +18,6 @@ def in_one_branch(x):
     return y
 
 
-def in_some_branches(x):
-    if x > 2:
-        y = 1.0
-    elif x > 1:
-        y = 2.0
-    return y
-
-
 def never_before(x):
     total += x
     return total
@@ -41,14 +28,6 @@ def in_one_way_of_a_loop(x):
         if k < x:
             last = k
     return last
-
-
-def before_a_break(x):
-    for k in range(3):
-        if x < k:
-            break
-        y = x
-    return y
 
 
 def past_the_end_of_a_loop(x):
@@ -91,10 +70,8 @@ def deleted(x):
 
 FAULTY = {
     in_one_branch: "y",
-    in_some_branches: "y",
     never_before: "total",
     in_one_way_of_a_loop: "last",
-    before_a_break: "y",
     past_the_end_of_a_loop: "y",
     of_a_round_that_need_not_be: "y",
     behind_and: "y",
@@ -135,14 +112,6 @@ def by_a_loop(x):
     return y + k
 
 
-def by_a_loop_with_a_condition(x):
-    rest = 10.0
-    while rest > 1:
-        step = rest / 2
-        rest -= step
-    return x * step
-
-
 def by_an_endless_loop(x):
     old = 1.0
     while True:
@@ -180,17 +149,6 @@ def of_the_first_round(x):
     return most
 
 
-def of_the_round_before_a_continue(x):
-    total = 0.0
-    for k in range(5):
-        if k == 0:
-            last = x
-            continue
-        total += last
-        last = x * k
-    return total
-
-
 def of_an_outer_round(x):
     total = x
     for k in range(4):
@@ -214,30 +172,14 @@ def by_a_case(x):
     return x + y
 
 
-def in_a_function_inside(x):
-    def half(z):
-        return z / 2
-
-    return half(x)
-
-
-def from_outside(x):
-    return x + SCALE
-
-
-SCALE = 3.0
 RIGHT = (
     by_each_branch,
     by_a_loop,
-    by_a_loop_with_a_condition,
     by_an_endless_loop,
     by_else_of_a_loop,
     of_the_round_before,
-    of_the_round_before_a_continue,
     of_an_outer_round,
-    in_a_function_inside,
     by_a_case,
-    from_outside,
 )
 
 
@@ -251,9 +193,7 @@ def test_a_name_that_is_first_assigned_below_is_refused():
 def test_such_a_name_in_kernels_core_arrays_and_functions_called(device):
     @xdev.kernel
     def point(i, x, out):
-        if x[i] > 0:
-            y = 1.0
-        out[i] = y
+        out[i] = in_one_branch(x[i])
 
     @xdev.guvectorize("(n)->()")
     def last(x, out):
@@ -262,20 +202,12 @@ def test_such_a_name_in_kernels_core_arrays_and_functions_called(device):
                 k = i
         out[0] = k
 
-    @xdev.vectorize
-    def outer(x):
-        return in_one_branch(x)
-
+    outer = xdev.vectorize(lambda x: in_one_branch(x) + 1)
     x = xdev.asarray([-1.0, -1.0], device=device)
     out = xdev.zeros(2, device=device)
-
-    for call, words in (
-        (lambda: point[2](x, out), "point may read 'y' "),
-        (lambda: last(x), "last may read 'k' "),
-        (lambda: outer(x), "in_one_branch may read 'y' "),
-    ):
-        with pytest.raises(TypeError, match=words):
-            call()
+    for call, name in ((point[2], "y"), (lambda x, _: last(x), "k"), (outer, "y")):
+        with pytest.raises(TypeError, match=f"may read '{name}' "):
+            call(x, out)
 
 
 @pytest.mark.parametrize("function", RIGHT)
@@ -286,9 +218,6 @@ def test_a_name_that_python_never_lacks_is_taken(function, device):
 
 
 def test_a_number_that_is_added_to_and_never_read_is_refused(device):
-    def summed(i, x, s):
-        s += x[i]
-
     def again(i, x, s):
         if x[i] > 0:
             s = s + x[i]
@@ -299,12 +228,8 @@ def test_a_number_that_is_added_to_and_never_read_is_refused(device):
             s += x[i]
 
     x = xdev.asarray(np.ones(3), device=device)
-    for function in (summed, again):
-        name = function.__name__
-        with pytest.raises(
-            TypeError, match=rf"{name}: s is a number, .*\n.*: s (\+)?= "
-        ):
-            xdev.kernel(function)[3](x, 0.0)
+    with pytest.raises(TypeError, match=r"again: s is a number, .*\n.*: s = "):
+        xdev.kernel(again)[3](x, 0.0)
     with pytest.raises(TypeError, match=r"added: s is a number, .*\n.*: s \+= x\[i\]"):
         xdev.guvectorize("(n),()->()")(added)(x, 0.0)
 
@@ -342,7 +267,7 @@ print(mean(x, x).tolist())
 """
 
 
-@pytest.mark.parametrize("types", ["BB", "bb", "Hi", "Bf", "Ll", "L?", "??"])
+@pytest.mark.parametrize("types", ["BB", "Hi", "Bf", "Ll", "??"])
 def test_without_source_integers_that_would_be_wider_are_refused(device, types):
     mean = xdev.vectorize(without_source(MEAN, "mean"))
     words = r"mean.*no source .*<nowhere>:1.*a file.*3\.13.*int64.*signatures"
@@ -351,7 +276,7 @@ def test_without_source_integers_that_would_be_wider_are_refused(device, types):
             called(device, mean, *(np.ones(3, t) for t in types))
 
 
-@pytest.mark.parametrize("types", ["dd", "ff", "fd", "ll", "l?", "ld", "DD"])
+@pytest.mark.parametrize("types", ["ff", "fd", "l?", "ld", "DD"])
 def test_without_source_others_and_signatures_are_computed(device, types):
     x, y = (np.array([3, 1], t) for t in types)
     product = xdev.vectorize(without_source("def f(x, y): return x * y * 2"))
@@ -361,48 +286,8 @@ def test_without_source_others_and_signatures_are_computed(device, types):
     assert called(device, mean, LARGE, LARGE).tolist() == [200, 100]
 
 
-def test_without_source_what_does_not_compile_says_so():
-    below = xdev.vectorize(
-        without_source("def f(x): return xp.clip(x, None, 0.5)", xp=xdev)
-    )
-
-    with pytest.raises(TypeError, match=r"no clip.*\n  <nowhere>:1: no source .*IPyth"):
-        below(np.ones(3))
-
-
-def test_a_function_without_source_is_refused_inside_another():
-    inner = xdev.vectorize(without_source(MEAN, "mean"))
-    outer = xdev.vectorize(lambda x: inner(x, x) + 1)
-
-    assert outer(np.float32(3)) == 4
-    with pytest.raises(TypeError, match=r"mean.*: no source"):
-        outer(LARGE)
-
-
-@pytest.mark.parametrize("options", [["-c"], ["-Wdefault", "-sc"]])
-def test_the_source_of_a_command_is_found(python, options):
-    assert python(*options, PROGRAM, "an argument").stdout == "[72, 100]\n"
-
-
-def test_standard_input_has_no_source_before_python_3_13():
-    ran = subprocess.run(
-        [sys.executable], input=PROGRAM, capture_output=True, text=True, check=False
-    )
-    if ran.returncode:
-        assert "TypeError: mean(uint8, uint8): no source" in ran.stderr
-    else:
-        assert ran.stdout == "[72, 100]\n"
-
-
-def test_shells_that_keep_their_lines_have_sources(monkeypatch):
-    """IPython, Jupyter and the shell of Python 3.13 do so, under names of their own."""
-    name = "<python-input-7>"
-    entry = len(MEAN), None, MEAN.splitlines(keepends=True), name
-    monkeypatch.setitem(linecache.cache, name, entry)
-    scope = {}
-    exec(compile(MEAN, name, "exec"), scope)  # noqa: S102
-
-    assert xdev.vectorize(scope["mean"])(LARGE, LARGE).tolist() == [72, 100]
+def test_the_source_of_a_command_is_found(python):
+    assert python("-Wdefault", "-sc", PROGRAM, "an argument").stdout == "[72, 100]\n"
 
 
 def test_cells_that_import_have_sources(monkeypatch):
@@ -416,22 +301,6 @@ def test_cells_that_import_have_sources(monkeypatch):
         exec(compile(ast.Module([statement], []), name, "exec"), scope)  # noqa: S102
 
     assert xdev.vectorize(scope["below"])(np.asarray([0.2, 0.7])).tolist() == [0.2, 0.5]
-
-
-def test_examples_in_docstrings_have_sources():
-    example = f"""
-    >>> @xdev.vectorize
-    {textwrap.indent(MEAN, "    ... ").lstrip()}
-    >>> mean(x, x).tolist()
-    [72, 100]
-    """
-    scope = {"xdev": xdev, "x": LARGE}
-    parsed = doctest.DocTestParser().get_doctest(example, scope, "example", None, None)
-    told = io.StringIO()
-
-    failures, _ = doctest.DocTestRunner().run(parsed, out=told.write)
-
-    assert not failures, told.getvalue()
 
 
 def test_functions_of_one_line_have_each_its_own_source(device):

@@ -37,12 +37,6 @@ def printed(x):
     return y
 
 
-def forced(x):
-    with numba.objmode(y="float64"):
-        y = x + 1
-    return y  # noqa: RET504 - objmode names what it gives
-
-
 def place(x):
     return (10.0, 20.0).index(x)
 
@@ -50,10 +44,6 @@ def place(x):
 def looked_up(x):
     table = {1.0: 10.0, 2.0: 20.0}
     return table[x]
-
-
-def found(x):
-    return [5.0, 6.0].index(x)
 
 
 def removed(x):
@@ -66,35 +56,17 @@ def largest(x):
     return max([k for k in range(int(x))])  # noqa: C416
 
 
-def sized(x):
-    return np.zeros(int(x)).sum()
-
-
-@numba.njit
-def of_a_dict(x):
-    table = {1: 10.0}
-    return table[int(x)]
-
-
-def called_with_a_dict(x):
-    return of_a_dict(x)
-
-
 REFUSED = [
     (place, r"may raise ValueError: tuple\.index\(x\): x not in tuple", "def place"),
     (outside, "may raise IndexError: tuple index out of range", "def outside"),
     (local, "may raise IndexError|new memory is asked for", "def local"),
     (called, "may raise ValueError: negative", 'raise ValueError\\("negative'),
     (printed, "needs the Python interpreter", r"print\(y\)"),
-    (forced, "needs the Python interpreter", "def forced"),
 ]
 WITH_MEMORY = [  # which only ufuncs can ask for
     (looked_up, r"may raise KeyError, .*conditions.*\n.*def looked_up"),
-    (found, "may raise ValueError: value not in list"),
     (removed, "may raise KeyError: set.remove.*discard"),
     (largest, "may raise StopIteration, "),
-    (sized, "may raise ValueError: negative dim"),
-    (called_with_a_dict, "may raise KeyError"),
 ]
 FORMS = ["kernel", "gufunc", "ufunc"]
 
@@ -160,10 +132,6 @@ def guarded(i):
     return total + ((1, 2, 4).index(i) if i in (1, 2, 4) else -1)
 
 
-def made_inside(x):
-    return np.ones(max(int(x), 0)).sum()
-
-
 def of_containers(i):
     values, table = {1, 2}, {1: 2}
     values.discard(i)
@@ -177,7 +145,6 @@ def of_containers(i):
     [
         (checked_first, [0, 7, 2, -9]),
         (guarded, [1, 2, 3, 4, 0]),
-        (made_inside, [1.0, -2.0, 7.0]),
         (of_containers, [1, 2, 3]),
     ],
 )
@@ -194,8 +161,8 @@ def stepped(x):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [5, 100_000])
-def test_a_range_with_a_step_of_zero_ends_its_point_alone(form, size):
+def test_a_range_with_a_step_of_zero_ends_its_point_alone(form):
+    size = 100_000
     shape = (size, 1) if form == "gufunc" else size
     x = np.resize([1.0, 0.0, 2.0, 4.0, -1.0], shape)
     out = np.full(shape, -1.0)
@@ -221,47 +188,3 @@ def test_a_ufunc_of_a_step_of_zero_gives_nan_or_zero(device, dtype, undefined):
     expected = [[12, undefined, 15], [3, undefined, 5]]
     for each, values in zip(out, expected, strict=True):
         np.testing.assert_array_equal(xdev.to_numpy(each), values)
-
-
-def test_a_sieve_is_compiled(device):
-    @xdev.kernel
-    def sieve(i, steps, primes):
-        for k in range(2 * steps[i], len(primes), steps[i]):
-            primes[k] = 0
-
-    primes = xdev.ones(100, dtype=xdev.int8, device=device)
-    primes[:2] = 0
-    sieve[9](xdev.arange(2, 11, device=device), primes)
-
-    expected = [n for n in range(2, 100) if all(n % k for k in range(2, n))]
-    assert xdev.to_numpy(xdev.nonzero(primes)[0]).tolist() == expected
-
-
-@pytest.mark.parametrize("line", [34, 92, 13])  # pickled: quotes, a backslash …
-def test_the_line_of_an_error_may_have_any_number(line):
-    name = f"raising_{line}.py"
-    text = "\n" * (line - 1) + "def inner(x):\n if x > 0: raise ValueError\n return x"
-    text = text.replace("\n", "", 1)
-    names = {}
-    exec(compile(text, name, "exec"), names)  # noqa: S102 - a function at that line
-    inner = numba.njit(names["inner"])
-
-    def outer(x):
-        return inner(x)
-
-    with pytest.raises(TypeError, match=r"may raise ValueError"):
-        xdev.vectorize(["float64(float64)"])(outer)(np.ones(3))
-
-
-@pytest.mark.parametrize("dtype", ["F", "D"])
-def test_complex_division_by_zero_is_numpys_and_says_nothing(dtype, capfd):
-    x, y = np.array([1 + 1j, 4, 0, 6], dtype), np.array([0, 2, 0, 3], dtype)
-
-    with np.errstate(all="ignore"):
-        got = xdev.vectorize(lambda x, y: x / y)(x, y)
-        expected = np.divide(x, y)
-
-    bad = y == 0
-    np.testing.assert_allclose(got[~bad], expected[~bad])
-    np.testing.assert_array_equal(got[bad], expected[bad])
-    assert capfd.readouterr() == ("", "")

@@ -1,6 +1,5 @@
 """Loops of the CPU: layouts x sizes x functions, as the function; pooled results."""
 
-import ctypes
 import math
 import warnings
 from itertools import product
@@ -96,21 +95,15 @@ def model(name, args, n, dtype):
     return results
 
 
-def same(made, expected):
-    for one_, other in zip(
-        made if isinstance(made, tuple) else (made,), expected, strict=True
-    ):
+def same(found, expected):
+    found = found if isinstance(found, tuple) else (found,)
+    for one_, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one_, other)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4", "i1", "f2"])
-@pytest.mark.parametrize("name", ["light", "three", "heavy"])
-def test_any_layouts(name, dtype):
-    for n in SIZES:
-        any_layouts(name, dtype, n)
-
-
-def any_layouts(name, dtype, n):
+@pytest.mark.parametrize(("name", "n"), [*product(["light", "three", "heavy"], SIZES)])
+def test_any_layouts(name, dtype, n):
     rng = np.random.default_rng(n)
     args = inputs(FUNCTIONS[name].__code__.co_argcount, n, dtype)
     picks = list(product(LAYOUTS, repeat=len(args)))
@@ -159,18 +152,12 @@ def test_in_place_and_beside(name, n):
         f(there, y, out=there)
 
         np.testing.assert_array_equal(there, expected)
-    for a, b, out in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
-        table = np.zeros((n, 3))
-        table[:, a], table[:, b] = x, y
-        for way in (slice(None), slice(None, None, -1)):
-            f(table[way, a], table[way, b], out=table[way, out])
-
-            np.testing.assert_array_equal(table[:, out], FUNCTIONS[name](x, y))
-            np.testing.assert_array_equal(table[:, a], x)
-            np.testing.assert_array_equal(table[:, b], y)
+    table = np.column_stack([x, y, x])
+    for way in (slice(None), slice(None, None, -1)):
+        f(table[way, 0], table[way, 1], out=table[way, 2])
+        np.testing.assert_array_equal(table, np.column_stack([x, y, expected]))
     record = np.zeros(n, [("x", "f8"), ("flag", "i1"), ("y", "f8"), ("z", "f4")])
     record["x"], record["y"] = x, y
-    expected = FUNCTIONS[name](x, y)
     f(record["x"], record["y"], out=record["z"], casting="unsafe")
     np.testing.assert_array_equal(record["z"], expected.astype("f4"))
     f(record["x"], record["y"], out=record["x"])
@@ -181,8 +168,8 @@ def stencil(c, n, s, w, e):
     return (n + s + w + e) * 0.25 - c
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
-@pytest.mark.parametrize("shape", [(150, 170), (5000, 9), (7, 4000), (3, 90, 100)])
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+@pytest.mark.parametrize("shape", [(150, 170), (7, 4000), (3, 90, 100)])
 def test_rows_of_slices_and_of_what_broadcasts(shape, dtype):
     f = xdev.vectorize(stencil)
     whole = np.random.default_rng(0).standard_normal(shape).astype(dtype)
@@ -190,106 +177,21 @@ def test_rows_of_slices_and_of_what_broadcasts(shape, dtype):
     around = [whole[..., rows, 1:-1] for rows in (slice(-2), slice(2, None))]
     around += [whole[..., 1:-1, columns] for columns in (slice(-2), slice(2, None))]
     row, column = middle[..., :1, :], np.asfortranarray(middle)[..., :1]
-    operands = {
-        "slices": (middle, *around),
-        "backwards": (middle[..., ::-1], *(x[..., ::-1, :] for x in around)),
-        "a row, a column": (middle, row, around[0], column, column[..., :1, :]),
-        "numbers": (middle, *around[:3], 2.0),
-        "in Fortran's order": (np.asfortranarray(middle), *around),
-    }
-    size = np.getbufsize()
-    for case, args in operands.items():
+    for args in (
+        (middle, *around),
+        (middle[..., ::-1], *(x[..., ::-1, :] for x in around)),
+        (middle, row, around[0], column, column[..., :1, :]),
+        (np.asfortranarray(middle), *around[:3], 2.0),
+    ):
         expected = stencil(*args)
-        for out in (None, np.full_like(whole, 7), np.full(shape, 7, "c16")):
+        for out in (None, np.full(shape, 7, dtype), np.full(shape, 7, "c16")):
             inner = None if out is None else out[..., 1:-1, 1:-1]
             for _ in range(3):
                 made = f(*args, out=inner)
-
-            np.testing.assert_array_equal(made, expected, err_msg=case)
-            assert inner is None or made is inner
-            assert out is None or np.all(out[..., 0] == 7)
-            assert out is None or np.all(out[..., -1, :] == 7)
+            np.testing.assert_array_equal(made, expected)
+            assert out is None or np.all(out[..., [0, -1]] == 7)
     expected = stencil(middle, *around)
     np.testing.assert_array_equal(f(middle, *around, out=middle), expected)
-    assert np.getbufsize() == size
-
-
-def test_sizes_of_numpys_buffers_stay_as_they_are():
-    f = xdev.vectorize(lambda x, y: x / y)
-    x, y = np.ones((200, 300)), np.zeros((200, 300))
-    seen = []
-
-    def handler(*_):
-        seen.append(np.getbufsize())
-
-    usual = np.setbufsize(4096)
-    try:
-        for _ in range(3):
-            with pytest.raises(FloatingPointError), np.errstate(divide="raise"):
-                f(x[:, 1:], y[:, 1:], out=x[:, :-1])
-            with np.errstate(divide="call", call=handler):
-                f(x[:, 1:], y[:, 1:], out=x[:, :-1])
-            assert np.getbufsize() == 4096
-    finally:
-        np.setbufsize(usual)
-    assert seen
-
-
-def called(ufunc, count, places, steps):
-    """Call the loop of int64 itself, as NumPy does, at places in memory."""
-    specialisation = ufunc.definition.specialise((np.dtype("l"),) * ufunc.nin)
-    words = ctypes.c_int64 * len(places)
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
-    loop = function(ufunc._cpu.threaded(specialisation).loop)
-    loop(words(*places), words(count), words(*steps), None)
-
-
-@pytest.mark.parametrize("name", ["light", "three", "heavy", "several"])
-def test_a_loop_itself_goes_element_by_element(name):
-    """NumPy copies operands that overlap; accumulations, and calls from C, do not."""
-
-    f = xdev.vectorize(
-        {
-            "light": lambda x, y: x + y,
-            "three": lambda x, y, z: x * y - z,
-            "heavy": lambda x, y: (x * y + 3) * (x - y) * x + y,
-            "several": lambda x, y: (x * y * y - 3 * x, y, x - y),
-        }[name]
-    )
-    rng, operands = np.random.default_rng(0), f.nin + f.nout
-    for _ in range(100):
-        count = int(rng.choice([0, 1, 2, 8, 9, LONG, LONG + 1, 2 * LONG + 3]))
-        room = rng.integers(-9, 9, 20 * LONG)
-        steps = rng.choice([-3, -2, -1, 0, 1, 1, 1, 2, 3], operands)
-        if rng.random() < 0.5:
-            steps[:] = steps[0]
-        starts = 10 * LONG + rng.choice([-600, -1, 0, 0, 1, 2, 700], operands)
-        if starts[0] == starts[-1] and steps[0] == steps[-1] == 0:
-            continue  # a reduction, whose result is stored at its end, as NumPy's is
-        expected = room.copy()
-        for k in range(count):
-            at = starts + k * steps
-            results = f.definition.function(*map(int, expected[at[: f.nin]]))
-            results = results if f.nout > 1 else (results,)
-            for place, result in zip(at[f.nin :], results, strict=True):
-                expected[place] = (result + 2**63) % 2**64 - 2**63  # as integers wrap
-
-        called(f, count, room.ctypes.data + 8 * starts, 8 * steps)
-
-        np.testing.assert_array_equal(room, expected, str((count, starts, steps)))
-
-
-def test_accumulations_go_in_order():
-    x = inputs(1, 2 * LONG + 3, "f8")[0]
-    minus = xdev.vectorize(lambda x, y: (x - y) * 0.5 + 0.25 * x * y * y)
-    expected = x.copy()
-    for k in range(1, len(x)):
-        expected[k] = minus.definition.function(expected[k - 1], x[k])
-    there = np.column_stack([x, x])
-
-    np.testing.assert_array_equal(minus.accumulate(x), expected)
-    minus.accumulate(there[:, 0], out=there[:, 0])
-    np.testing.assert_array_equal(there.T, [expected, x])
 
 
 @pytest.mark.parametrize("n", [2 * LONG + 3, 1_000_000])  # one thread, several
@@ -351,7 +253,6 @@ SHAPES = [(40, 50, 60), (1, 300, 400), (300, 1, 400), (300, 400, 1)]
 
 
 negative = xdev.vectorize(lambda x: -x)
-both = xdev.vectorize(lambda x, y: (x + y, x - y))
 
 
 def pooled():
@@ -388,17 +289,6 @@ def test_large_results_are_pooled_and_laid_out_as_numpys(shape, one, other):
     check(lambda: add(x, np.float32(3)), np.add(x, np.float32(3)))
     check(lambda: add(x, y, casting="same_kind"), np.add(x, y))
     check(lambda: add(x, y[:1]), np.add(x, y[:1]))
-
-
-def test_of_several_outputs_each_is_pooled():
-    x = np.ones((200, 300))
-    for _ in range(3):
-        before = pooled()
-        results = both(x, x)
-        assert pooled() >= before + 2 * x.nbytes
-        assert (results[0] == 2).all()
-        assert (results[1] == 0).all()
-        del results
 
 
 class Subclass(np.ndarray):

@@ -129,22 +129,6 @@ def test_outs_of_other_shapes(shared):
     assert max(shared) > 1
 
 
-@pytest.mark.parametrize(("dtype", "number"), [("f4", 1e300), ("u1", 300), ("i4", 2)])
-def test_numbers_are_taken_as_numpy_takes_them(dtype, number):
-    f, x = xdev.vectorize(lambda x, y: x + y), np.ones(20_000, dtype)
-
-    def outcome(add):
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            try:
-                return add(x, number).tolist(), [w.category for w in told]
-            except OverflowError:
-                return OverflowError
-
-    for _ in range(3):
-        assert outcome(f) == outcome(np.add)
-
-
 @pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
 def test_an_out_that_overlaps_an_input_as_numpys(shift):
     f = xdev.vectorize(function)

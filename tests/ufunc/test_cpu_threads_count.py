@@ -1,74 +1,45 @@
 """How many threads compute a call: as times say, as was asked for, in a child."""
 
-import numpy as np
 import pytest
 
 from xdev.compile import threads
-from xdev.ufunc import cpu_threads
 
 pytestmark = pytest.mark.usefixtures("several_threads")
 
 
-@pytest.fixture
-def timed(monkeypatch):
-    """Make a ufunc with known times; it tells how many threads computed a call."""
-    now, went = [0.0], []
-
-    def make(alone, together):
-        class Ufunc:
-            __name__, nin = "one", 1
-
-            def __call__(self, x, out):
-                now[0] += alone(x.size)
-                went.append("alone")
-                return out[0]
-
-        def elements(_, shape, *__, **___):
-            now[0] += together(shape[0])
-            went.append("together")
-            return 0
-
-        monkeypatch.setattr(threads, "elements", elements)
-        made = cpu_threads.Threaded(Ufunc(), 0, (np.dtype("f8"),) * 2)
-
-        def call(size):
-            made([np.ones(size)], (np.ones(size),), size)
-            return went[-1]
-
-        return call
-
-    monkeypatch.setattr(cpu_threads, "perf_counter", lambda: now[0])
-    return make
+def went(sizes, alone, together):
+    """Return which calls of these sizes several threads compute, by known times."""
+    model, several = threads.CostModel(), []
+    for n in sizes:
+        several.append(model.is_worth_threads(n))
+        add = model.add_parallel if several[-1] else model.add_serial
+        add((together if several[-1] else alone)(n), n)
+    return several
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.5, 20), (1.2, 20), (1.5, 2)])
-def test_several_threads_rest_where_they_are_slower(timed, monkeypatch, seconds, calls):
+def test_several_threads_rest_where_they_are_slower(monkeypatch, seconds, calls):
     monkeypatch.setattr(threads, "REST", 15)
-    call = timed(lambda _: 1.0, lambda _: seconds)
+    found = went([5000] * 21, lambda _: 1.0, lambda _: seconds)
 
-    went = [call(5000) for _ in range(21)]
-
-    assert went[:2] == ["alone", "together"]
-    assert went.count("together") == calls
+    assert found[:2] == [False, True]
+    assert sum(found) == calls
 
 
-def test_several_threads_rest_by_what_one_took_at_that_size_alone(timed, monkeypatch):
+def test_several_threads_rest_by_what_one_took_at_that_size_alone(monkeypatch):
     """Beyond the caches an element takes longer, in one thread as in several."""
     monkeypatch.setattr(threads, "REST", 15)
-    call = timed(lambda n: n * 1e-9, lambda n: n * (1e-9 if n < 10**5 else 3e-9))
+    slower = lambda n: n * (1e-9 if n < 10**5 else 3e-9)  # noqa: E731
 
-    assert [call(10**4) for _ in range(3)] == ["alone", "together", "together"]
-    assert [call(10**6) for _ in range(5)] == ["together"] * 5
+    found = went([10**4] * 3 + [10**6] * 5, lambda n: n * 1e-9, slower)
+
+    assert found == [False] + [True] * 7
 
 
-def test_a_size_that_is_hardly_worth_it_is_measured_with_one_thread(timed, monkeypatch):
+def test_a_size_that_is_hardly_worth_it_is_measured_with_one_thread(monkeypatch):
     monkeypatch.setattr(threads, "CUT", 1.0)
-    call = timed(lambda n: n / 2000, lambda _: 1.0)
-
     sizes = 3000, 3001, 2040, 2041, 1900, 9000
-    assert [call(n) for n in sizes] == [
-        *("alone", "together", "alone", "together", "alone", "together")
-    ]
+    assert went(sizes, lambda n: n / 2000, lambda _: 1.0) == [False, True] * 3
 
 
 PROGRAM = """
@@ -92,16 +63,9 @@ print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), right())
 """
 
 
-COMMAND = ("-W", "ignore::DeprecationWarning", "-c", PROGRAM)
-
-
 @pytest.mark.parametrize("count", ["1", "3"])
 def test_threads_are_counted_and_a_forked_child_computes(python, count):
-    ran = python(*COMMAND, XDEV_NUM_THREADS=count)
+    command = "-W", "ignore::DeprecationWarning", "-c", PROGRAM
+    ran = python(*command, XDEV_NUM_THREADS=count)
     wanted = f"threads {int(count) - 1}\nchild 0 True\n"
     assert (ran.stdout, ran.returncode) == (wanted, 0), ran.stderr
-
-
-def test_a_wrong_number_of_threads_is_refused(python):
-    ran = python(*COMMAND, XDEV_NUM_THREADS="many")
-    assert "XDEV_NUM_THREADS='many' is not valid" in ran.stderr

@@ -65,12 +65,6 @@ def turned(x, out):
         out[i] = x[x.shape[0] - 1 - i]
 
 
-@xdev.guvectorize("(n)->(n),(n)")
-def both_ends(x, low, high):
-    for i in range(x.shape[0]):
-        low[i], high[i] = x[0], x[x.shape[0] - 1]
-
-
 def sample(shape, char="d", seed=0):
     x = np.random.default_rng(seed).integers(-4, 5, shape).astype(char)
     return x + x * 1j if np.dtype(char).kind == "c" else x
@@ -151,7 +145,7 @@ def test_out_is_written_in_place_and_returned_and_decides_the_dtype(device):
     assert dot(given, given, dtype="float64").dtype == np.float64
 
 
-SHAPES = [(), (1,), (2,), (1, 1), (1, 2), (2, 1), (2, 2)]
+SHAPES = [(), (1,), (2,), (1, 2), (2, 1)]
 threaded = xdev.guvectorize("(n),(n)->()", target="parallel")(dot)
 
 
@@ -185,22 +179,23 @@ def test_an_out_may_be_an_input_itself(device, shape, axis):
     same(given, np.flip(x, axis))
 
 
-def test_outs_may_be_several_inputs_views_of_them_or_meet_them(device):
+@pytest.mark.parametrize("target", [None, "parallel"])
+def test_outs_may_be_views_of_inputs_or_meet_them(device, target):
+    x = sample((300, 8))
+    given, top, rows = there(device, x.copy(), np.empty(300), np.concatenate([x, x]))
+
+    sums = xdev.guvectorize("(n)->(n),()", target=target)(running)
+    sums(given, out=(given[::-1, ...], top[::-1]))
+
+    same(given, x.cumsum(-1)[::-1])
+    same(top, x.max(-1)[::-1])
+    backwards = xdev.guvectorize("(n)->(n)", target=target)(turned)
+    backwards(rows[::2, ...], out=rows[1::2, ...])  # which share nothing
+    same(rows[1::2, ...], np.concatenate([x, x])[::2, ::-1])
     x = sample((2, 4, 4))
-    for view in (slice(None), ...):
-        (given,) = there(device, x.copy())
-        product(given, given, out=given[view])
-        same(given, x @ x)
-    x = sample((3, 4))
     (given,) = there(device, x.copy())
-    low, high = both_ends(given, out=(None, given))
-    assert high is given
-    same(low, x[:, :1] + np.zeros(4))
-    same(high, x[:, -1:] + np.zeros(4))
-    x = sample(12)
-    (given,) = there(device, x.copy())
-    running(given, out=(given[::-1], None))
-    same(given, x.cumsum()[::-1])
+    product(given, given, out=given[...])
+    same(given, x @ x)
 
 
 # Keywords, signatures and targets.
@@ -209,10 +204,7 @@ def test_outs_may_be_several_inputs_views_of_them_or_meet_them(device):
 @pytest.mark.parametrize(
     "keywords",
     [
-        {"axis": 0},
         {"axis": -2, "keepdims": True},
-        {"keepdims": True},
-        {"axes": [(0,), (1,)]},
         {"axes": [0, -1, ()]},
     ],
     ids=str,
@@ -242,7 +234,6 @@ def scaled_by(x, factor, out):
 @pytest.mark.parametrize(
     "form",
     [
-        lambda _: ["f8[:], f8, f8[:]"],
         lambda _: ["(float64[:],f8,f8[::1])"],
         lambda n: [(n.float64[:], n.float64, n.float64[:])],
         lambda n: [n.void(n.float64[:], n.float64, n.float64[:])],
@@ -276,24 +267,6 @@ def test_targets_compute_the_same_for_the_host(target, request):
     same(result, 3 * x)
 
 
-def test_threads_leave_overlap_and_broadcasting_alone():
-    x, top = sample((300, 8)), np.empty(300)
-    expected = x.cumsum(-1)[::-1], x.max(-1)[::-1]
-
-    made = xdev.guvectorize("(n)->(n),()", target="parallel")(running)
-    made(x, out=(x[::-1], top[::-1]))
-
-    assert_array_equal(x, expected[0])
-    assert_array_equal(top, expected[1])
-    x, expected = expected[0].copy(), expected[0][:, ::-1]
-    backwards = xdev.guvectorize("(n)->(n)", target="parallel")(turned)
-    backwards(x, out=x)
-    assert_array_equal(x, expected)
-    rows = np.concatenate([x, x])  # which lie between each other and share nothing
-    backwards(rows[::2], out=rows[1::2])
-    assert_array_equal(rows[1::2], rows[::2, ::-1])
-
-
 def test_it_tells_of_itself_and_pickles():
     assert (dot.nin, dot.nout, dot.nargs) == (2, 1, 3)
     assert dot.signature == "(n),(n)->()"
@@ -308,17 +281,9 @@ def test_it_tells_of_itself_and_pickles():
 # Assignments to whole arrays.
 
 
-def copied(x, y, out):  # noqa: ARG001 - all are of one layout
-    out[:] = x
-
-
 def centred(x, y, out):
     m = x.mean()
     out[...] = (x - m) / (2 + y[0]) - y[:]
-
-
-def compared(x, y, out):
-    out[:] = x > y
 
 
 def functions(x, y, out):
@@ -342,19 +307,9 @@ def of_another_length(x, y, out):  # noqa: ARG001 - likewise
     out[:] = y
 
 
-def of_a_part(x, y, out):  # noqa: ARG001 - likewise
-    part = x[1:]
-    out[:] = part * 2
-
-
 def bound_anew(x, y, out):
     x = y
     out[:] = x
-
-
-def added(x, y, out):  # noqa: ARG001 - likewise
-    out[:] = 0.0
-    out += y
 
 
 def added_parts(x, y, out):
@@ -362,9 +317,7 @@ def added_parts(x, y, out):
     out += y[1:]
 
 
-@pytest.mark.parametrize(
-    "function", [copied, centred, compared, functions, in_place, by_parts]
-)
+@pytest.mark.parametrize("function", [centred, functions, in_place, by_parts])
 @pytest.mark.parametrize(("dtype", "n"), [("float64", 1), ("int64", 5)])
 def test_whole_arrays_of_one_shape(function, dtype, n, device):
     x, y = (np.random.default_rng(0).integers(-9, 9, (2, 3, n)) + 0.25).astype(dtype)
@@ -391,9 +344,7 @@ def test_whole_arrays_of_two_dimensions_and_of_the_last_alone(device):
     same(found, (x * y + 0.5 - y, np.broadcast_to(y, (2, 3))))
 
 
-@pytest.mark.parametrize(
-    "function", [of_another_length, of_a_part, bound_anew, added, added_parts]
-)
+@pytest.mark.parametrize("function", [of_another_length, bound_anew, added_parts])
 def test_whole_arrays_that_may_have_another_shape_are_refused(function, device):
     made = xdev.guvectorize("(n),(m)->(n)")(function)
     words = r"elements are assigned in a loop|one element is|iadd of an array"

@@ -8,12 +8,6 @@ from running import called, dot, there
 import xdev
 
 
-@xdev.guvectorize("(n),()->(n)")
-def scaled(x, factor, out):
-    for i in range(x.shape[0]):
-        out[i] = x[i] * factor
-
-
 def copied(x, out):
     for i in range(x.shape[0]):
         out[i] = x[i]
@@ -23,26 +17,13 @@ def three(x, y, z, out):
     out[0] = x[0] + y[0] + z[0]
 
 
-LAYOUTS = [
-    "",
-    "n->n",
-    "(n)",
-    "(n),->(n)",
-    "(n)->",
-    "(n)->(n",
-    "(2n)->()",
-    "(n?)->()",
-    3,
-]
+LAYOUTS = ["", "n->n", "(n)", "(n),->(n)", "(n)->(n", "(2n)->()", "(n?)->()", 3]
 SIGNATURES = {
-    "float32": "is not a signature",
     7: "is not a signature",
     "void(float32[:])": "has 1 types, but",
     "void(text[:], float32[:])": "no type 'text'",
     "void(float32[x], float32[:])": "is not a type",
-    "void(float32, float32[:])": "is an array of 1 axes",
     "void(float32[:,:], float32[:])": "is an array of 1 axes",
-    "void(float32[:], float32)": "is an array of 1 axes",
 }
 
 
@@ -74,7 +55,6 @@ def pair(device):
     [
         (lambda x, _: dot(x), TypeError, "takes 2 inputs and then up to 1 outputs"),
         (lambda x, y: dot(x, y, y, y), TypeError, "takes 2 inputs and then up to 1 ou"),
-        (lambda *_: dot(), TypeError, "takes 2 inputs and then up to 1 outputs"),
         (lambda x, y: dot(x, y, y, out=y), TypeError, "out once"),
         (lambda x, y: dot(x, y, out=(y, y)), ValueError, "has 1 outputs, but out has"),
         (lambda x, y: dot(x, y, where=True), TypeError, "has no keyword 'where'"),
@@ -87,9 +67,7 @@ def pair(device):
             (lambda x, _, k=k: dot(x, x, **k), (TypeError, ValueError), ".")
             for k in (
                 {"axis": 5},
-                {"axes": [(0,), (7,)]},
                 {"axes": 0},
-                {"axes": [(0, 1), (0,)]},
                 {"axis": 0, "axes": [(0,), (0,)]},
             )
         ),
@@ -100,24 +78,6 @@ def test_wrong_calls_are_refused_and_write_nothing(pair, call, error, message):
     with pytest.raises(error, match=message):
         call(x, y)
     assert xdev.to_numpy(y).tolist() == [0, 1, 2]
-
-
-def test_what_does_not_fit_is_named(device):
-    with pytest.raises(OverflowError, match="scaled: factor is 300, which uint8"):
-        called(device, scaled, np.arange(6, dtype="u1"), 300)
-    made = xdev.guvectorize(["void(float32[:], float32[:])"], "(n)->(n)")(copied)
-    with pytest.raises(TypeError, match=r"no signature takes .float64. safely"):
-        called(device, made, np.zeros(3))
-
-
-def test_a_function_that_cannot_be_compiled_shows_types_and_line(device):
-    @xdev.guvectorize("(n)->()")
-    def broken(x, out):
-        out[0] = x[0].nothing_like_that
-
-    types = r"^cannot compile broken\(float64\[:\], float64\[:\]\)"
-    with pytest.raises(TypeError, match=rf"(?s){types}.*out\[0\] = x\[0\].nothing_l"):
-        called(device, broken, np.zeros(3))
 
 
 def test_an_unknown_core_dimension_needs_an_out(pair):
@@ -172,9 +132,7 @@ def halved(x, out):
         out[k] = x[k] / 2
 
 
-@pytest.mark.parametrize(
-    ("taken", "given"), [("d", "i8"), ("f", "?"), ("i8", "?"), ("i4", "u4")]
-)
+@pytest.mark.parametrize(("taken", "given"), [("d", "i8"), ("i4", "u4")])
 def test_outputs_that_would_cut_results_are_refused_as_numpy_refuses(
     device, taken, given
 ):
@@ -216,7 +174,7 @@ def typed():
 
 @pytest.mark.parametrize("casting", ["no", "safe", "same_kind", "unsafe"])
 @pytest.mark.parametrize("asked", ["d", "l", "f"])
-@pytest.mark.parametrize("char", "lhfd")
+@pytest.mark.parametrize("char", "hd")
 def test_typings_obey_dtype_and_casting_as_numbas(device, char, asked, casting, typed):
     ours, theirs = typed
     x, keywords = np.arange(4).astype(char), {"dtype": asked, "casting": casting}
@@ -230,20 +188,3 @@ def test_typings_obey_dtype_and_casting_as_numbas(device, char, asked, casting, 
     else:
         with pytest.raises(TypeError, match="with casting"):
             called(device, ours, x, **keywords)
-
-
-def real_part(x, out):
-    for i in range(x.shape[0]):
-        out[i] = x[i].real
-
-
-def test_of_typings_that_give_dtype_the_first_that_takes_the_inputs_serves(device):
-    types = [
-        f"void({kind}[:], float64[:])" for kind in ("float32", "complex128", "float64")
-    ]
-    made = xdev.guvectorize(types, "(n)->(n)")(real_part)
-    x = np.full(3, 1 + 2**-40)
-
-    assert called(device, made, x, dtype="d").tolist() == [1 + 2**-40] * 3
-    with pytest.raises(TypeError, match="no signature gives int64"):
-        called(device, made, x, dtype=int)

@@ -1,21 +1,17 @@
 """What functions name: parameters, numbers that count, plain functions, arrays."""
 
-import gc
 import re
-import textwrap
-import weakref
 from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from running import add, called, dot, same, there
+from running import called, same
 
 import xdev
 import xdev as xp
 
 real = np.arange(3.0)  # named as an attribute, and as a parameter
-shape = np.arange(3.0)
 SCALE = 3
 
 
@@ -27,34 +23,17 @@ def a_parameter(real, y):
     return y.real + real
 
 
-def a_cell(real, y):
-    def inner(z):
-        return z.real + real
-
-    return inner(y)
-
-
 @xdev.guvectorize("(n)->(n)")
 def doubled_rows(x, out):
     for i in range(x.shape[0]):
         out[i] = x[i].real * 2
 
 
-@pytest.mark.parametrize("function", [an_attribute, a_parameter, a_cell])
+@pytest.mark.parametrize("function", [an_attribute, a_parameter])
 def test_a_name_that_an_array_of_the_module_has_too(function, device):
     x = np.array([1.0, 2.0, 3.0])
     assert called(device, xdev.vectorize(function), x, x).tolist() == [2, 4, 6]
     assert called(device, doubled_rows, x).tolist() == [2, 4, 6]
-
-
-def test_such_a_name_in_a_kernel(device):
-    @xdev.kernel
-    def halved(i, x, out):
-        out[i] = x[i].real / 2 if i < x.shape[0] else 0
-
-    x, out = there(device, np.ones(3), np.zeros(3))
-    halved[3](x, out)
-    assert xdev.to_numpy(out).tolist() == [0.5, 0.5, 0.5]
 
 
 def test_a_parameter_may_be_named_as_a_keyword_of_calls():
@@ -77,17 +56,13 @@ async def later(x, out):
     return x + out
 
 
-async def later_each(x, out):
-    yield x + out
-
-
 def each(x, out):
     yield x + out
 
 
 @pytest.mark.parametrize(
     ("function", "what"),
-    [(later, "async"), (later_each, "async"), (each, "generator")],
+    [(later, "async"), (each, "generator")],
 )
 @DECORATORS
 def test_a_function_whose_call_computes_nothing_is_refused(decorator, function, what):
@@ -103,43 +78,12 @@ def checked(x, out):
     raise ValueError(x)
 
 
-def asserted(x, out):
-    assert x > 0
-    return x + out
-
-
-@pytest.mark.parametrize(
-    ("function", "line"),
-    [(checked, r"raise ValueError\(x\)"), (asserted, "assert x > 0")],
-)
 @DECORATORS
-def test_a_function_that_raises_is_refused_with_the_line(decorator, function, line):
-    first = function.__code__.co_firstlineno
-    number = first + (3 if function is checked else 1)
-    text = rf"raises, which .*\n  {re.escape(__file__)}:{number}: {line}$"
+def test_a_function_that_raises_is_refused_with_the_line(decorator):
+    number = checked.__code__.co_firstlineno + 3
+    text = rf"raises, .*\n  {re.escape(__file__)}:{number}: raise ValueError\(x\)$"
     with pytest.raises(TypeError, match=text):
-        decorator(function)
-
-
-@xdev.kernel
-def copied(i, on, out):
-    out[i] = on[i]
-
-
-@pytest.mark.parametrize(
-    "call",
-    [add, dot, lambda x, y: add(x, x, out=y), copied[3]],
-    ids=["ufunc", "core arrays", "out", "a kernel's keyword"],
-)
-def test_arrays_of_two_devices_are_called_by_their_names(call):
-    there, here = xdev.zeros(3, device="fake"), np.zeros(3)
-
-    with pytest.raises(xdev.DeviceMismatchError) as caught:
-        call(there, here)
-
-    names = re.findall(r"xdev\.to_device\((.+?), '", str(caught.value))
-    assert set(names) <= {"x", "y", "out", "argument on"}
-    assert len(names) == 2
+        decorator(checked)
 
 
 def centred(x):
@@ -171,15 +115,6 @@ def test_a_reduction_of_one_number_is_refused(function, words, signatures, devic
         TypeError, match=rf"{words}.*pass it as an argument.*\n.*return "
     ):
         xdev.vectorize(*filter(None, [signatures]))(function)(x)
-
-
-def test_a_reduction_of_several_numbers_is_taken():
-    @xdev.vectorize
-    def highest(x, y):
-        several = np.array([x, y, 1.0])
-        return np.sum(several) + max(x, y)
-
-    assert highest(np.ones(2), 3.0).tolist() == [8, 8]
 
 
 # Plain functions that functions of ``@vectorize`` call compute as these do.
@@ -226,8 +161,7 @@ def closed_over(factor):
 
 
 PLAIN = [
-    lambda x: scaled_by(x) + 0,
-    lambda x: power(x, k=3) + power(x),
+    lambda x: scaled_by(x) + power(x, k=3) + power(x),
     halves,
     lambda x: (x + number()) // 2 * x - number() % 2,
     lambda x: x * fraction(),
@@ -240,24 +174,7 @@ PLAIN = [
 @pytest.mark.parametrize("function", PLAIN)
 def test_a_plain_function_has_numpys_dtypes(device, function, dtype):
     x = np.array([1, 7, 200 if dtype == "u1" else 5], dtype)
-
     same(called(device, xdev.vectorize(function), x), function(x))
-    typed = xdev.vectorize(["float64(float64)"])(lambda x: doubled(x) + 0)
-    same(called(device, typed, x), x.astype("f8") * 2)
-
-
-def sum_and_difference(x, y):
-    return x + y, x - y
-
-
-def product(x, y):
-    above, below = sum_and_difference(x, y)
-    return above * below
-
-
-def test_several_results_are_a_tuple(device):
-    x, y = np.array([5, 7], "i4"), np.array([3, 9], "i4")
-    same(called(device, xdev.vectorize(product), x, y), product(x, y))
 
 
 def itself(x):
@@ -274,7 +191,6 @@ def of_any(*args):
     return args[0]
 
 
-@pytest.mark.parametrize("dtype", ["u1", "f8"])
 @pytest.mark.parametrize(
     ("inner", "words"),
     [
@@ -283,10 +199,10 @@ def of_any(*args):
         (raising, "raising raises, which a ufunc cannot do per element"),
     ],
 )
-def test_what_a_ufunc_may_not_do_a_plain_function_may_not(dtype, inner, words):
+def test_what_a_ufunc_may_not_do_a_plain_function_may_not(inner, words):
     function = xdev.vectorize(lambda x: inner(x) + x)
     with pytest.raises(TypeError, match=words):
-        function(np.ones(2, dtype))
+        function(np.ones(2, "u1"))
 
 
 def test_a_plain_function_that_numba_was_told_of_is_numbas():
@@ -303,46 +219,6 @@ def test_a_plain_function_that_numba_was_told_of_is_numbas():
     assert function(np.ones(1))[0] == 43
 
 
-def test_an_edit_of_a_plain_function_is_seen(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDEV_CACHE_DIR", str(tmp_path))
-    for number in (2, 5):
-        path = tmp_path / f"version{number}.py"
-        path.write_text(
-            textwrap.dedent(f"""
-                import xdev
-                def inner(x):
-                    return x * {number}
-                @xdev.vectorize
-                def outer(x):
-                    return inner(x)
-            """)
-        )
-        module = {"__name__": "edited"}
-        exec(compile(path.read_text(), str(path), "exec"), module)  # noqa: S102
-        x = np.array([1, 200], "u1")
-        np.testing.assert_array_equal(module["outer"](x), x * number, strict=True)
-
-
-@pytest.mark.parametrize("inner", [lambda _: 2, lambda array: array])
-def test_a_ufunc_that_is_gone_keeps_no_plain_function(inner):
-    def scaled(outside):
-        def called(x):
-            return x * outside
-
-        def calling(x):
-            return called(x) + 1
-
-        try:
-            xdev.vectorize(calling)(np.ones(2))
-        except TypeError as error:
-            assert "reads the array" in str(error)  # noqa: PT017 - one of the two
-        return weakref.ref(called)
-
-    found = scaled(inner(np.ones(2)))
-    gc.collect()
-    assert found() is None
-
-
 # Integers that count stay integers beside floats: ends of loops, and indices.
 
 
@@ -357,14 +233,6 @@ def polynomial(z, n):
 @xdev.guvectorize("(n),()->()")
 def looked_up(x, k, out):
     out[0] = x[k - 1] * 10
-
-
-@xdev.vectorize
-def averaged(x, n):
-    total = x - x
-    for k in range(1, n + 1):
-        total += x * k
-    return total / n
 
 
 @xdev.guvectorize("(n),()->(n)")
@@ -394,11 +262,10 @@ FEW, SQUARES = np.array([1, 2], "f"), np.arange(12) ** 2
 COUNTING = [
     *(
         (polynomial, (z, count), horner(z))
-        for z in map(np.array([0.5, -1, 2]).astype, "efdFD")
-        for count in (3, np.int64(3), np.uint8(3))
+        for z in map(np.array([0.5, -1, 2]).astype, "efD")
+        for count in (3, np.uint8(3))
     ),
     (looked_up, (np.array([[1, 2], [3, 4]], "f"), 2), np.array([20, 40], "f")),
-    (averaged, (FEW, 4), np.array([2.5, 5])),  # what also computes has 64 bits
     (polynomial, (FEW, np.array([0, 2], "i")), np.array([1, 11], "f")),
     (xdev.vectorize(lambda x: polynomial(x, 2) * 0.5), (FEW,), np.float32([1.5, 5.5])),
     *((moving_mean, (x, 3), means(x, 3)) for x in map(SQUARES.astype, "fd")),
@@ -432,10 +299,6 @@ def of_the_module(x):
     return x + ARRAY
 
 
-def of_a_tuple(x):
-    return x + ONE[0][1]
-
-
 def of_a_nested_tuple(x):
     return x + NESTED[1][1][0][1]
 
@@ -444,82 +307,55 @@ def of_a_named_tuple(x):
     return x + HELD.values[1]
 
 
-def of_a_module(x):
-    return x + tables.TABLE[1]
-
-
 def of_a_module_of_a_module(x):
     return x + tables.inner.BOTH[1][0][1]
 
 
 def of_a_closure(table):
-    def inside(x):
-        return x + table[0]
-
     def in_a_loop(x):
         return x + sum([table[k] for k in range(3)])
 
-    return inside, in_a_loop
+    return in_a_loop
 
 
-INSIDE, IN_A_LOOP = of_a_closure(np.arange(3.0))
+IN_A_LOOP = of_a_closure(np.arange(3.0))
 FUNCTIONS = {
     of_the_module: "the array 'ARRAY'",
-    INSIDE: "the array 'table'",
     IN_A_LOOP: "the array 'table'",
-    of_a_tuple: "an array of the tuple 'ONE'",
     of_a_nested_tuple: "an array of the tuple 'NESTED'",
     of_a_named_tuple: "an array of the tuple 'HELD'",
-    of_a_module: "the array 'tables.TABLE'",
     of_a_module_of_a_module: "an array of the tuple 'tables.inner.BOTH'",
 }
-CASES = pytest.mark.parametrize(
+
+
+@pytest.mark.parametrize(
     ("function", "words"), FUNCTIONS.items(), ids=[f.__name__ for f in FUNCTIONS]
 )
-
-
-@CASES
 def test_of_elementwise_functions(function, words):
     line = rf"{re.escape(__file__)}:{function.__code__.co_firstlineno + 1}: return x"
-    with pytest.raises(TypeError, match=rf"(?s)reads {words} from outside.*{line}"):
-        xdev.vectorize(function)(np.ones(3))
-
-
-@CASES
-def test_of_functions_that_ufuncs_and_kernels_call(function, words):
     inner = xdev.vectorize(function)
 
     @xdev.kernel
     def calling(i, out):
         out[i] = function(out[i])
 
-    for call in (xdev.vectorize(lambda x: 2 * inner(x)), calling[3]):
-        with pytest.raises(TypeError, match=f"reads {words} from outside"):
+    for call in (inner, xdev.vectorize(lambda x: 2 * inner(x)), calling[3]):
+        with pytest.raises(TypeError, match=rf"(?s)reads {words} from outside.*{line}"):
             call(np.ones(3))
 
 
 def test_of_kernels_and_generalized_ufuncs():
     @xdev.kernel
-    def one(i, out):
+    def points(i, out):
         out[i] = NESTED[1][1][0][i]
 
-    @xdev.kernel
-    def two(i, out):
-        out[i] = tables.TABLE[i]
-
     @xdev.guvectorize("(n)->()")
-    def three(x, out):
-        out[0] = x[0] + ONE[0][0]
-
-    @xdev.guvectorize("(n)->()")
-    def four(x, out):
+    def rows(x, out):
         out[0] = x[0] + tables.TABLE[0]
 
     for call, label in (
-        (lambda: one[3](np.ones(3)), "'NESTED'"),
-        (lambda: two[3](np.ones(3)), "'tables.TABLE'"),
-        (lambda: three(np.ones(3)), "'ONE'"),
-        (lambda: four(np.ones(3)), "'tables.TABLE'"),
+        (lambda: points[3](np.ones(3)), "'NESTED'"),
+        (lambda: rows(np.ones(3)), "'tables.TABLE'"),
     ):
         with pytest.raises(TypeError, match=f"{label} from outside: pass it as"):
             call()

@@ -49,11 +49,10 @@ def loaded(data):
 
 
 @pytest.mark.parametrize("made", DECORATED, ids=repr)
-@pytest.mark.parametrize("protocol", range(4, pickle.HIGHEST_PROTOCOL + 1))
-def test_a_decorated_function_is_itself_again(protocol, made):
+def test_a_decorated_function_is_itself_again(made):
     name = made.__name__
     for _ in range(2):
-        assert loaded(pickle.dumps(made, protocol)) is made
+        assert loaded(pickle.dumps(made)) is made
         assert copy.deepcopy(made) is made
         assert made.__qualname__ == name
 
@@ -61,46 +60,25 @@ def test_a_decorated_function_is_itself_again(protocol, made):
 def test_a_function_under_another_name_is_made_again_with_its_options():
     again = loaded(pickle.dumps(doubled))
 
-    assert again.definition.function is plain
-    assert again.types == ["f->f"]
-    assert again.target == "parallel"
+    assert again.__wrapped__ is plain
+    assert (again.types, again.target) == (["f->f"], "parallel")
     assert again(np.float32(2)) == 4
 
 
-def closures():
-    """Return what no name finds, and the test that it is what it was."""
-    factor = 3.0
+def test_lambdas_and_closures_are_refused_by_pickle_alone():
+    factor, out = 3.0, np.zeros(2)
 
     @xdev.kernel
     def times(i, x, out):
         out[i] = x[i] * factor
 
-    @xdev.guvectorize("(n)->(n)")
-    def likewise(x, out):
-        for k in range(x.size):
-            out[k] = x[k] * factor
-
-    def run(kernel):
-        out = np.zeros(2)
-        kernel[2](np.ones(2), out)
-        return out
-
-    f = xdev.vectorize(lambda x: x * factor)
-    return {
-        "lambda": (f, lambda g: g(np.ones(2))),
-        "times": (times, run),
-        "likewise": (likewise, lambda g: g(np.ones(2))),
-    }
-
-
-@pytest.mark.parametrize("name", closures())
-def test_lambdas_and_closures_are_refused_by_pickle_alone(name):
-    made, result = closures()[name]
-
-    with pytest.raises((pickle.PicklingError, AttributeError), match=name):
-        pickle.dumps(made)
-    again = loaded(cloudpickle.dumps(made))
-    assert result(again).tolist() == result(made).tolist() == [3, 3]
+    ufunc = xdev.vectorize(lambda x: x * factor)
+    for made, name in ((ufunc, "lambda"), (times, "times")):
+        with pytest.raises((pickle.PicklingError, AttributeError), match=name):
+            pickle.dumps(made)
+    assert loaded(cloudpickle.dumps(ufunc))(np.ones(2)).tolist() == [3, 3]
+    loaded(cloudpickle.dumps(times))[2](np.ones(2), out)
+    assert out.tolist() == [3, 3]
 
 
 MAIN = """
@@ -136,7 +114,6 @@ def test_functions_of_main_go_to_other_programs_by_value():
     assert (one.identity, one.__name__, one.__qualname__) == (0, "add", "add")
     out = np.ones(2)
     kernel[2](3.0, out)
-    assert out.tolist() == [3, 3]
     assert gufunc(out) == 6
     assert (kernel.__qualname__, gufunc.__qualname__) == ("scaled", "total")
 
@@ -155,8 +132,8 @@ if True:
             return np.maximum(x, y) * 3 - limit
         return wrapped
 
-two = xdev.vectorize
-twice = xdev.vectorize(lambda x: inner(x + x) // 2); inner = two(lambda x: x * 3)
+twice = xdev.vectorize(lambda x: inner(x + x) // 2)
+inner = xdev.vectorize(lambda x: x * 3)
 
 @xdev.guvectorize("(n)->(n)")
 def running(x, out):

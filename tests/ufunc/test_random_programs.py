@@ -10,6 +10,7 @@ makes many more.
 import linecache
 import os
 import random
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -18,7 +19,7 @@ import pytest
 import xdev
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-SEEDS = range(4000 if DEEP else 12)
+SEEDS = range(4000 if DEEP else 16)
 DTYPES = "BbHhIilLfd"
 
 
@@ -31,6 +32,8 @@ class Program:
         self.whole = self.char not in "fd"
         self.names = {"T": ["x", "y"], "W": [], "F": [], "R": []}
         self.lines = []
+        forms = FORMS | {"T": FORMS["T"] + (OF_INTEGERS if self.whole else OF_FLOATS)}
+        self.forms = {kind: re.split("; *", text) for kind, text in forms.items()}
         self.plain = True  # there is one result
         self.outputs = self.random.choice([1, 1, 1, 2])
 
@@ -121,12 +124,19 @@ class Program:
         """Return an expression."""
         if depth <= 0 or self.random.random() < 0.15:
             return self.leaf(kind)
-        return MAKERS[kind](self, lambda other: self.of(other, depth - 1))
+        chosen = self.random.choice(self.forms[kind])
+        return re.sub(r"\b[A-Z]\b", lambda part: self.part(part[0], depth), chosen)
+
+    def part(self, letter, depth):
+        """Return what stands for a letter of a form."""
+        words = WORDS.get(letter)
+        return self.random.choice(words) if words else self.of(letter, depth - 1)
 
     def leaf(self, kind):
         number = self.random.choice([0, 1, 2, 3, 5, 7])
         if kind == "C":
-            return f"({self.leaf('T')} {self.comparison()} {self.leaf('T')})"
+            sign = self.random.choice(WORDS["S"])
+            return f"({self.leaf('T')} {sign} {self.leaf('T')})"
         if kind == "R":
             return f"({self.leaf('T')} / {self.random.choice([2, 3, 'x'])})"
         names = self.names[kind]
@@ -136,112 +146,31 @@ class Program:
             return f"int(x % {number + 3})" if number == 5 else f"{number}"
         return f"{number / 5}" if kind == "F" else self.random.choice("xy")
 
-    def comparison(self):
-        return self.random.choice(["<", "<=", ">", ">=", "==", "!="])
 
-    def of_typed(self, of):
-        number = self.random.choice([1, 2, 3, 5, 7])
-        op = self.random.choice(["+", "-", "*", "//", "%"])
-        extreme = self.random.choice(["min", "max"])
-        choices = [
-            lambda: f"({of('T')} {op} {of('T')})",
-            lambda: f"({of('T')} {op} {of('W')})",
-            lambda: f"({of('W')} {op} {of('T')})",
-            lambda: f"({of('T')} {op} {number})",
-            lambda: f"(-{of('T')})",
-            lambda: f"abs({of('T')})",
-            lambda: f"{extreme}({of('T')}, {of('T')})",
-            lambda: f"{extreme}({of('T')}, {of('W')})",
-            lambda: f"{extreme}({number}, {of('T')}, {of('T')})",
-            lambda: f"({of('T')} if {of('C')} else {of('T')})",
-            lambda: f"(({of('W')} if {of('C')} else {of('T')}) + {of('T')})",
-            lambda: f"({of('C')} * {of('T')})",
-            lambda: f"({of('T')} + ({of('C')}))",
-            lambda: f"helper({of('T')}, {of('T')})",
-            lambda: f"helper({of('T')}, {number})",
-            lambda: f"({of('T')} * sign({of('T')}))",
-            lambda: f"({of('T')} ** 2)",
-        ]
-        if self.whole:
-            bits = self.random.choice(["&", "|", "^"])
-            choices += [
-                lambda: f"({of('T')} {bits} {of('T')})",
-                lambda: f"({of('T')} {bits} {number})",
-                lambda: f"(~{of('T')})",
-                lambda: f"({of('T')} << {number % 4})",
-                lambda: f"({of('T')} >> {number % 4})",
-            ]
-        else:
-            choices += [
-                lambda: f"({of('T')} {op} {of('F')})",
-                lambda: f"({of('F')} {op} {of('T')})",
-                lambda: f"({of('T')} / {of('T')})",
-            ]
-        return self.random.choice(choices)()
-
-    def of_integers(self, of):
-        number = self.random.choice([2, 3, 5, 7])
-        op = self.random.choice(["+", "-", "*", "//", "%"])
-        divides = op in {"//", "%"}
-        choices = [
-            lambda: f"({of('W')} {op} {number if divides else of('W')})",
-            lambda: f"({of('W')} if {of('C')} else {of('W')})",
-            lambda: f"abs({of('W')})",
-            lambda: f"max({of('W')}, {of('W')})",
-            lambda: f"min({number}, {of('W')})",
-            lambda: f"int({of('C')})",
-            lambda: f"int({of('T')} % 100)",
-            lambda: f"(-{of('W')})",
-            lambda: f"round({of('T')} % 50)",
-        ]
-        return self.random.choice(choices)()
-
-    def of_floats(self, of):
-        op = self.random.choice(["+", "-", "*"])
-        choices = [
-            lambda: f"({of('F')} {op} {of('F')})",
-            lambda: f"({of('F')} {op} {of('W')})",
-            lambda: f"({of('W')} / 4)",
-            lambda: f"float({of('T')})",
-            lambda: f"({of('F')} if {of('C')} else {of('F')})",
-            lambda: f"abs({of('F')})",
-        ]
-        return self.random.choice(choices)()
-
-    def of_quotients(self, of):
-        op = self.random.choice(["+", "-", "*", "/", "//", "%"])
-        choices = [
-            lambda: f"({of('T')} / {of('T')})",
-            lambda: f"({of('R')} {op} {of('T')})",
-            lambda: f"({of('W')} {op} {of('R')})",
-            lambda: f"({of('R')} {op} {of('F')})",
-            lambda: f"({of('T')} * {self.random.choice([0.5, 1.25])})",
-            lambda: f"({of('R')} if {of('C')} else {of('R')})",
-        ]
-        return self.random.choice(choices)()
-
-    def of_conditions(self, of):
-        sign = self.comparison()
-        choices = [
-            lambda: f"({of('T')} {sign} {of('T')})",
-            lambda: f"({of('T')} {sign} {of('W')})",
-            lambda: f"({of('W')} {sign} {of('W')})",
-            lambda: f"({of('R')} {sign} {of('T')})",
-            lambda: f"({of('T')} {sign} {of('T')} < {of('W')})",
-            lambda: f"(not {of('C')})",
-            lambda: f"({of('C')} and {of('C')})",
-            lambda: f"({of('C')} or {of('C')})",
-            lambda: f"bool({of('T')})",
-        ]
-        return self.random.choice(choices)()
-
-
-MAKERS = {
-    "T": Program.of_typed,
-    "W": Program.of_integers,
-    "F": Program.of_floats,
-    "R": Program.of_quotients,
-    "C": Program.of_conditions,
+# Of the arguments' dtype, Python's integers and floats, quotients, and conditions; the
+# other letters are operators, functions, bits, comparisons and numbers.
+FORMS = {
+    "T": "(T O T); (T O W); (W O T); (T O N); (-T); abs(T); E(T, T); E(T, W);"
+    "E(N, T, T); (T if C else T); ((W if C else T) + T); (C * T); (T + (C));"
+    "helper(T, T); helper(T, N); (T * sign(T)); (T ** 2)",
+    "W": "(W A W); (W D N); (W if C else W); abs(W); max(W, W); min(N, W); int(C);"
+    "int(T % 100); (-W); round(T % 50)",
+    "F": "(F A F); (F A W); (W / 4); float(T); (F if C else F); abs(F)",
+    "R": "(T / T); (R O T); (W O R); (R / F); (T * 1.25); (R if C else R)",
+    "C": "(T S T); (T S W); (W S W); (R S T); (T S T < W); (not C); (C and C);"
+    "(C or C); bool(T)",
+}
+OF_INTEGERS = "; (T B T); (T B N); (~T); (T << K); (T >> K)"
+OF_FLOATS = "; (T O F); (F O T); (T / T)"
+WORDS = {
+    "A": ["+", "-", "*"],
+    "B": ["&", "|", "^"],
+    "D": ["//", "%"],
+    "E": ["min", "max"],
+    "K": ["1", "2", "3"],
+    "N": ["2", "3", "5", "7"],
+    "O": ["+", "-", "*", "//", "%"],
+    "S": ["<", "<=", ">", ">=", "==", "!="],
 }
 
 

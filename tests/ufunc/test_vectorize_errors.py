@@ -77,11 +77,9 @@ def test_wrong_calls_write_nothing(x, call, error, words, warm):
 
 TOO_LARGE = {
     "add: y is 300, which uint8": lambda u: add(u, 300),
-    "add: x is 300, which uint8": lambda u: add(300, u),
     "add: y is -1, which uint8": lambda u: add(u, -1, out=u),
     "y is 301, which uint8 .* another dtype .*dtype=": lambda u: add(u, 301, dtype="B"),
     "less: y is -1, which uint8": lambda u: less(u, -1),
-    "add: y is 302, which uint8": lambda u: add.outer(u, 302),
     r"add\.at: y is 300, which uint8": lambda u: add.at(u, [0], 300),
     r"add\.reduce: initial is 300, which uint8": lambda u: add.reduce(u, initial=300),
     "add: y is 1,180,.* which uint8 .* fits": lambda u: add(u, 2**70),
@@ -104,79 +102,29 @@ def test_an_int_that_does_not_fit_is_named_with_a_way_out(device, words):
     np.testing.assert_array_equal(xdev.to_numpy(u), before)
 
 
-def test_the_way_out_of_an_int_that_does_not_fit(device):
-    u = xdev.asarray(np.arange(6, dtype="u1"), device=device)
-    for made in add(xdev.astype(u, "int64"), 300), add(u, 300, dtype="int64"):
-        assert xdev.to_numpy(made).tolist() == [*range(300, 306)]
-
-
-MASK = np.array([True, False] * 3)
-UNWRITTEN = {
-    "mask": ({"where": MASK}, True),
-    "False": ({"where": False}, True),
-    "numpy.True_": ({"where": np.True_}, True),
-    "dtype": ({"where": MASK, "dtype": "f8"}, True),
-    "True": ({"where": True}, False),
-    "out=None": ({"where": MASK, "out": None}, False),
-    "out=(None,)": ({"where": MASK, "out": (None,)}, False),
-    "out=array": ({"where": MASK, "out": np.zeros(6)}, False),
-}
-
-
-@pytest.mark.parametrize("repeats", [1, 20_000], ids=["small", "large"])
-@pytest.mark.parametrize("case", UNWRITTEN)
-def test_elements_that_none_writes_are_told_as_numpy_tells_them(device, case, repeats):
-    keywords, told = UNWRITTEN[case]
-    keywords = {
-        key: np.tile(value, repeats) if isinstance(value, np.ndarray) else value
-        for key, value in keywords.items()
-    }
-    x = np.tile(np.arange(6.0), repeats)
-
-    def warned(call, move):
-        moved = {
-            key: move(value) if isinstance(value, np.ndarray) else value
-            for key, value in keywords.items()
-        }
-        with warnings.catch_warnings(action="ignore"):  # a compiler's own
-            call(move(x), 1, **moved)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            call(move(x), 1, **moved)
-        assert all(w.filename == __file__ for w in caught)
-        return [str(w.message).startswith("'where' used without 'out'") for w in caught]
-
-    assert warned(add, lambda v: xdev.asarray(v, device=device)) == [True] * told
-    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":  # the first that tells
-        assert warned(np.add, lambda v: v) == [True] * told
-
-
-def test_elements_that_none_writes_of_several_outputs_and_outer(device):
-    x, out, mask = (
-        xdev.asarray(v, device=device) for v in (MASK * 1.0, MASK * 7.0, MASK)
-    )
-    for call in (
-        lambda: both(x, where=mask),
-        lambda: add.outer(x, x, where=mask),
-        lambda: add(x, x, None, where=mask),
-    ):
-        with pytest.warns(UserWarning, match="'where' used without 'out'"):
-            call()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        first, second = both(x, where=mask, out=None)
-        third = add.outer(x, 1, where=mask, out=None)
-        assert add(x, x, out, where=mask) is out
-        assert both(x, None, out, where=mask)[1] is out
-        for wrong in add, add.outer:
-            with pytest.raises(TypeError, match="U3"):
-                wrong(x, x, where=mask, dtype="U3")
-    assert first.shape == second.shape == third.shape
+@pytest.mark.parametrize("size", [6, 120_000])
+@pytest.mark.parametrize(
+    ("keywords", "told"),
+    [({}, True), ({"dtype": "f8"}, True), ({"out": None}, False), ({"out": 0}, False)],
+)
+def test_elements_that_none_writes_are_told_as_numpy_tells_them(
+    device, size, keywords, told
+):
+    x = xdev.asarray(np.arange(float(size)), device=device)
+    keywords = {**keywords, "where": x > 3}
+    if keywords.get("out") == 0:
+        keywords["out"] = xdev.zeros_like(x)
+    with warnings.catch_warnings(action="ignore"):  # a compiler's own
+        add(x, 1, **keywords)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        add(x, 1, **keywords)
+    assert [w.filename for w in caught] == [__file__] * told
+    assert all("'where' used without 'out'" in str(w.message) for w in caught)
 
 
 DTYPES = {
     "datetime64": np.array(["2020-01-01"] * 6, "M8[D]"),
-    "timedelta64": np.ones(6, "m8[s]"),
     "'a'": np.zeros(6, [("a", "f4"), ("b", "i4")]),
     "object": np.array([1, None] * 3),
     "<U1": np.array(["a"] * 6),
@@ -191,10 +139,7 @@ DTYPES = {
     "call",
     [
         lambda x, _: add(x, x),
-        lambda x, _: add(x, 1),
         lambda x, _: add(2.5, x),
-        lambda x, _: add(x[:1], 1),
-        add,
         single,
         lambda x, out: add(x, out, out=out),
         lambda x, out: add(out, 1, out=out, dtype=x.dtype),
@@ -217,36 +162,6 @@ def test_dtypes_that_are_no_numbers_are_refused(dtype, call):
     np.testing.assert_array_equal(x, before)
 
 
-@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]", "f4,i4", "O", "U2"])
-def test_outputs_and_masks_that_are_no_numbers_are_refused(dtype):
-    x, other = np.ones(3, "f4"), np.zeros(3, dtype)
-    for keywords, words in (({"out": other}, "out="), ({"where": other}, "where=")):
-        if dtype in {"O", "U2"} and "out" in keywords:
-            continue  # NumPy writes numbers into these
-        with pytest.raises(TypeError, match=words):
-            add(x, x, **{"out": np.zeros(3, "f4"), **keywords})
-    np.testing.assert_array_equal(other, np.zeros(3, dtype))
-
-
-@pytest.mark.parametrize(
-    "wrong", [None, object(), {}, {1}, ...], ids=lambda x: type(x).__name__
-)
-def test_methods_of_what_is_no_array_are_refused(wrong):
-    for call in (add.reduce, add.accumulate, lambda x: add.reduceat(x, [0])):
-        with pytest.raises(TypeError, match="pass an array"):
-            call(wrong)
-
-
-def test_a_read_only_out_is_refused_by_every_way():
-    out = np.zeros(6)
-    out.flags.writeable = False
-    x = np.ones(6)
-    for keywords in ({}, {}, {"casting": "same_kind"}):
-        with pytest.raises(ValueError, match="may be written"):
-            add(x, x, out=out, **keywords)
-    assert not out.any()
-
-
 def test_a_freed_array_is_refused_by_every_way():
     x = xdev.ones(100_000, device="cpu")
     add(x, x)
@@ -261,45 +176,12 @@ def test_a_freed_array_is_refused_by_every_way():
 
 
 def test_no_result_dtype_depends_on_earlier_calls():
-    kinds = ["b", "f", "D"]
-    seen = set()
-    for order in itertools.permutations(kinds, 2):
+    for order in itertools.permutations("bfD", 2):
         f = xdev.vectorize(lambda x, y: x + y)
-        for one, other in (
-            *itertools.pairwise(order),
-            *itertools.product(order, order),
-        ):
+        for one, other in (order, *itertools.product(order, order)):
             for _ in range(2):
                 dtype = f(np.ones(2, one), np.ones(2, other)).dtype
                 assert dtype == np.add(np.ones(2, one), np.ones(2, other)).dtype
-            seen.add((one, other))
-
-    assert len(seen) == len(kinds) ** 2
-
-
-@pytest.mark.parametrize("dtype", ["e", "f", "d"])
-@pytest.mark.parametrize("n", [3, 17, 100_000])
-def test_floating_point_errors_are_numpys(dtype, n):
-    f = {
-        "divide by zero": (lambda x, y: x / y, 1, 0),
-        "invalid": (lambda x, y: x / y, 0, 0),
-        "overflow": (lambda x, y: x * y, np.finfo(dtype).max, 2),
-    }
-    for words, (function, one, other) in f.items():
-        ufunc = xdev.vectorize(function)
-        x, y = np.ones(n, dtype), np.ones(n, dtype)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for _ in range(2):
-                ufunc(x, y)
-        x[-1], y[-1] = one, other
-        for _ in range(2):
-            with pytest.warns(RuntimeWarning, match=f"{words}.* encountered in xdev:"):
-                ufunc(x, y)
-        with np.errstate(all="ignore"):
-            ufunc(x, y)
-        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
-            ufunc(x, y)
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0], (1.0, 2.0)])
@@ -332,25 +214,15 @@ def half(x):
     return x / 2
 
 
-@pytest.mark.parametrize("kind", [np.ndarray, FAKE, int])
-@pytest.mark.parametrize("warm", [False, True])
-def test_a_class_is_named_where_an_array_belongs(device, kind, warm):
+@pytest.mark.parametrize("kind", [np.ndarray, FAKE])
+def test_a_class_is_named_where_an_array_belongs(device, kind):
     x = xdev.ones(3, device=device)
-    if warm:
-        add(x, x, out=xdev.empty_like(x))
-        dot(x, x)
     for call, label in (
         (lambda: add(kind, 1.0), "add: x"),
-        (lambda: add(x, kind), "add: y"),
-        (lambda: add(x, x, out=kind), "add: out="),
-        (lambda: add(x, x, kind), "add: out="),
         (lambda: add(x, x, out=(kind,)), "add: out="),
         (lambda: dot(x, kind), "dot: y"),
-        (lambda: dot(x, x, out=kind), "dot: out="),
         (lambda: dot(x, x, kind), "dot: out="),
-        (lambda: add.reduce(kind), "add.reduce: array"),
         (lambda: add.reduce(x, out=kind), "add.reduce: out="),
-        (lambda: add.accumulate(kind), "add.accumulate: array"),
         (lambda: add.reduceat(kind, [0]), "add.reduceat: array"),
         (lambda: add.outer(x, kind), "add.outer: b"),
         (lambda: half.at(kind, [0]), "half.at: a"),
@@ -374,13 +246,6 @@ def test_another_librarys_array_is_told_the_device_of_the_others(function):
     assert function(xdev.to_device(strict, "fake:1"), there).device == "fake:1"
 
 
-class Exporter:
-    """Memory of another library's, by NumPy's first protocol."""
-
-    values = np.arange(3.0)
-    __array_interface__ = values.__array_interface__
-
-
 class Lender:
     """Memory of another library's, by NumPy's protocol and by DLPack, as Warp's."""
 
@@ -392,13 +257,6 @@ class Lender:
     @property
     def __array_interface__(self):
         return self.values.__array_interface__
-
-
-@pytest.mark.parametrize("make", [Exporter, lambda: Lender(np.arange(3.0))])
-def test_numpys_interface_makes_an_operand(make):
-    np.testing.assert_equal(add(make(), 1.0), [1, 2, 3])
-    np.testing.assert_equal(add.outer(make(), [1.0]), [[1], [2], [3]])
-    assert add.reduce(make()) == dot(make(), np.ones(3)) == 3
 
 
 @xdev.kernel
@@ -438,37 +296,12 @@ def test_what_lends_memory_to_read_is_not_written(call):
         call(Lender(memory))
 
 
-@pytest.mark.parametrize(
-    "call", [add, add.reduce, add.accumulate, lambda x, *_: add.outer(x, x)]
-)
-def test_lists_that_are_no_array_are_told_so(call):
-    with pytest.raises(ValueError, match="inhomogeneous shape"):
-        call([[1], [1, 2]], *[1] * (call is add))
-
-
-@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
-def test_outer_takes_no_matrices_as_numpys():
-    x, y = np.matrix([[1.0, 2.0]]), np.ones(2)
-
-    for pair in ((x, y), (y, x), (x, 2.0)):
-        with pytest.raises(TypeError, match="matrix"):
-            np.add.outer(*pair)
-        with pytest.raises(TypeError, match=r"add.outer.*numpy.matrix.*numpy.asarray"):
-            add.outer(*pair)
-
-
 def test_an_int_beyond_64_bits_is_refused_whatever_was_called_before():
-    for big in (2**63, -(2**63) - 1, 2**64, 2**70):
-        for warm in (False, True):
-            plus = xdev.vectorize(add.__wrapped__)
-            negative = xdev.vectorize(lambda x: -x)
-            if warm:
-                plus(1, 1), plus(1, 2.5), negative(1)
-            for call in (
-                lambda: plus(big, 1),  # noqa: B023 - called at once
-                lambda: plus(1, big),  # noqa: B023
-                lambda: plus(big, 2.5),  # noqa: B023
-                lambda: negative(big),  # noqa: B023
-            ):
+    for warm in (False, True):
+        plus, negative = xdev.vectorize(add.__wrapped__), xdev.vectorize(lambda x: -x)
+        if warm:
+            plus(1, 1), plus(1, 2.5), negative(1)
+        for big in (2**63, -(2**63) - 1, 2**70):
+            for call, *args in ((plus, big, 1), (plus, big, 2.5), (negative, big)):
                 with pytest.raises(OverflowError, match="which int64 does not hold"):
-                    call()
+                    call(*args)

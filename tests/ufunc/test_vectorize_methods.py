@@ -67,13 +67,14 @@ def test_outer_of_any_dtypes(device, one, other):
 
 
 @pytest.mark.parametrize("dtype", ["i", "l", "f", "d"])
-def test_at_counts_repeated_indices(device, dtype):
-    x, where = values(dtype, (6,)), np.asarray([0, 0, 5, 0, 2])
-    there, places, more = on(device, x, where, values(dtype, (5,), 1))
+@pytest.mark.parametrize("count", [5, 900])
+def test_at_counts_repeated_indices(device, dtype, count):
+    x, where = values(dtype, (6,)), np.random.default_rng(0).integers(-6, 6, count)
+    there, places, more = on(device, x, where, values(dtype, (count,), 1))
 
     add.at(there, places, more)
 
-    np.add.at(x, where, values(dtype, (5,), 1))
+    np.add.at(x, where, values(dtype, (count,), 1))
     same(there, x)
 
 
@@ -157,7 +158,6 @@ def test_a_typed_fold_needs_a_typing_for_out_as_numpys():
 
 
 SHAPES = [(), (0,), (1,), (7,), (3, 5), (2, 3, 0), (2, 3, 4)]
-rng = np.random.default_rng(3)
 
 
 @xdev.vectorize
@@ -188,10 +188,8 @@ def test_sums_equal_numpys_and_literals_are_weak(device, dtype):
 
 
 VIEWS = {
-    "contiguous": lambda x: x,
-    "transposed": lambda x: x.T,
+    **{name: LAYOUTS[name] for name in ("contiguous", "transposed", "backwards")},
     "stepped": lambda x: x[::2, ::3],
-    "backwards": lambda x: x[::-1, ::-1],
     "column": lambda x: x[:, 1:2],
     "row": lambda x: x[1:2, :],
     "one value": lambda x: x[1:2, 1:2],
@@ -211,21 +209,13 @@ def test_any_layouts_that_broadcast(device, one, dtype):
         except ValueError:
             with pytest.raises(ValueError, match="broadcast"):
                 add(*args)
-        else:
-            same(add(*args), expected)
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_out_of_any_layout_is_written_in_place_and_returned(device, name):
-    (base,) = on(device, np.zeros((12, 12), "f"))
-    out = VIEWS[name](base)
-    x, y = numbers(out.shape, "f"), numbers(out.shape, "f", 1)
-
-    assert add(*on(device, x, y), out=out) is out
-
-    expected = np.zeros((12, 12), "f")
-    VIEWS[name](expected)[...] = x + y
-    same(base, expected)
+            continue
+        same(add(*args), expected)
+        (base,) = on(device, np.zeros((*expected.shape, 2), dtype))
+        out = base[..., 1]
+        assert add(*args, out=out) is out
+        same(out, expected)
+        assert not xdev.to_numpy(base[..., 0]).any()
 
 
 @pytest.mark.parametrize("shift", [-3, -1, 0, 1, 3])
@@ -242,12 +232,23 @@ def test_an_out_that_overlaps_an_input_as_numpys(device, shift):
 
 @pytest.mark.parametrize("dtype", ["f", "i"])
 def test_where_leaves_the_rest_of_out(device, dtype):
-    x, mask = numbers((6, 5), dtype), rng.random((6, 5)) < 0.5
+    x, mask = numbers((6, 5), dtype), np.random.default_rng(0).random((6, 5)) < 0.5
     there, out, where = on(device, x, np.full((6, 5), 7, dtype), mask)
 
     add(there, there, out=out, where=where)
 
     same(out, np.where(mask, x + x, np.asarray(7, dtype)))
+
+
+@pytest.mark.parametrize("order", "KCFA")
+def test_orders_of_results_are_numpys(real_device, order):
+    plain = numbers((3, 5), "f")
+    for view in (lambda x: x, lambda x: x.T, lambda x: x.T[1:], lambda x: x[:, 1]):
+        x, there = view(plain), view(*on(real_device, plain))
+        expected = np.add(x, x, order=order)
+        assert add(there, there, order=order).strides == expected.strides
+    with pytest.raises(ValueError, match="order"):
+        add(plain, plain, order="wrong")
 
 
 def test_several_outputs(device):
@@ -291,17 +292,6 @@ def test_every_float32_rounds_to_float16_as_numpys():
         same(result.view(np.uint16), expected.view(np.uint16))
 
 
-@pytest.mark.parametrize("order", "KCFA")
-def test_orders_of_results_are_numpys(real_device, order):
-    plain = numbers((3, 5), "f")
-    for view in (lambda x: x, lambda x: x.T, lambda x: x.T[1:], lambda x: x[:, 1]):
-        x, there = view(plain), view(*on(real_device, plain))
-        expected = np.add(x, x, order=order)
-        assert add(there, there, order=order).strides == expected.strides
-    with pytest.raises(ValueError, match="order"):
-        add(plain, plain, order="wrong")
-
-
 ORDER = (
     "minus.reduce is not reorderable, so it takes one axis at a time; with "
     "@vectorize(identity=...) it takes several"
@@ -316,49 +306,27 @@ def minus(x, y):
 
 REFUSED = [
     ((2, 3), {"axis": None}, ORDER),
-    ((2, 3), {"axis": (0, 1)}, ORDER),
     ((2, 3), {"axis": 0, "where": True}, START),
     ((0, 3), {"axis": None, "where": True}, ORDER),
     ((0,), {}, NOTHING),
-    ((0, 3), {"axis": 0}, NOTHING),
     ((3, 0), {"axis": 1}, NOTHING),
-    ((0, 0), {"axis": 0}, NOTHING),
 ]
 
 
 @pytest.mark.parametrize(("shape", "keywords", "words"), REFUSED)
-def test_a_refusal_tells_the_way_out(device, shape, keywords, words):
-    x = xdev.ones(shape, device=device)
-    if "where" in keywords:
-        keywords = {**keywords, "where": x > 0}
-
-    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the words are below
-        xdev.vectorize(minus).reduce(x, **keywords)
-
-    assert str(refused.value).startswith(words)
-    assert "@vectorize(identity=...)" in str(refused.value)
-
-
-@pytest.mark.parametrize(("shape", "keywords", "words"), REFUSED)
-def test_cuda_has_the_words_of_the_cpu(gpu, shape, keywords, words):
-    x, ufunc, told = np.ones(shape), xdev.vectorize(minus), []
-    for put in (lambda x: x, gpu.array):
+def test_a_refusal_tells_the_way_out_in_the_same_words(gpu, shape, keywords, words):
+    for put in (lambda x: x, lambda x: xdev.asarray(x, device="fake"), gpu.array):
+        x = np.ones(shape)
         if "where" in keywords:
             keywords = {**keywords, "where": put(x > 0)}
-        with pytest.raises(ValueError) as refused:  # noqa: PT011
-            ufunc.reduce(put(x), **keywords)
-        told.append(str(refused.value))
+        with pytest.raises(ValueError) as refused:  # noqa: PT011 - the words are below
+            xdev.vectorize(minus).reduce(put(x), **keywords)
 
-    assert told[0] == told[1]
-    assert told[0].startswith(words)
+        assert str(refused.value).startswith(words)
+        assert "@vectorize(identity=...)" in str(refused.value)
 
 
 def test_no_result_needs_no_identity(gpu):
     x, ufunc = np.ones((3, 0)), xdev.vectorize(minus)
     assert ufunc.reduce(x, 0).shape == np.subtract.reduce(x, 0).shape == (0,)
     assert ufunc.reduce(gpu.array(x), 0).shape == (0,)
-
-
-def test_other_errors_are_numpys():
-    with pytest.raises(np.exceptions.AxisError, match="axis 7 is out of bounds"):
-        xdev.vectorize(minus).reduce(np.ones(3), 7)

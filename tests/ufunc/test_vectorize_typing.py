@@ -1,7 +1,5 @@
 """What dtypes a vectorized function gives, by itself, by signatures, and as asked."""
 
-import inspect
-import itertools
 import math
 import os
 
@@ -38,25 +36,9 @@ def int_of(x):
 
 
 @pytest.mark.parametrize(
-    ("types", "expected"),
-    [
-        ("fff", "f"),
-        ("ddd", "d"),
-        ("eee", "e"),
-        ("iii", "d"),
-        ("fdf", "d"),
-        ("bef", "f"),
-    ],
-)
-def test_results_have_the_inputs_result_type(types, expected):
-    inputs = [np.ones(3, t) for t in types]
-
-    assert xdev.vectorize(affine)(*inputs).dtype == expected
-
-
-@pytest.mark.parametrize(
     ("function", "types"),
     [
+        (affine, "fff->f iii->d bef->f eee->e"),
         (lambda x: x + 1, "?->l b->b B->B f->f F->F"),
         (lambda x: x * 0.5, "?->d b->d B->d i->d e->e f->f F->F"),
         (lambda x: x / 2, "b->d L->d e->e f->f D->D"),
@@ -83,7 +65,8 @@ def test_results_have_the_inputs_result_type(types, expected):
 def test_kinds_decide(function, types):
     f = xdev.vectorize(function)
     for one in types.split() if DEEP else types.split()[:1] + types.split()[-1:]:
-        assert f(np.ones(2, one[0])).dtype.char == one[-1], one
+        inputs = [np.ones(2, char) for char in one[:-3]]
+        assert f(*inputs).dtype.char == one[-1], one
 
 
 def test_literals_and_indices_leave_float32_in_float32():
@@ -104,31 +87,14 @@ def test_literals_and_indices_leave_float32_in_float32():
     np.testing.assert_array_equal(xdev.vectorize(f)(x), x + 7)
 
 
-def test_a_loop_counter_may_be_the_result():
-    @xdev.vectorize
-    def escape(re, im):
-        z = complex(0.0, 0.0)
-        for k in range(20):
-            z = z * z + complex(re, im)
-            if z.real * z.real + z.imag * z.imag > 4:
-                return k
-        return 20
-
-    assert escape(np.asarray([0.0, 2.0]), 0.0).tolist() == [20, 1]
-
-
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ((np.ones(3, "f"), 2), "f"),
-        ((np.ones(3, "f"), 2.5), "f"),
-        ((np.ones(3, "e"), 2.5), "e"),
-        ((np.ones(3, "b"), 2), "b"),
-        ((np.ones(3, "b"), 2.5), "d"),
+        *(((np.ones(3, t), 2), t) for t in "bef"),
+        *(((np.ones(3, t), 2.5), "d" if t == "b" else t) for t in "bef"),
         ((np.ones(3, "f"), 2j), "F"),
         ((np.ones(3, "f"), np.float64(2)), "d"),
         ((np.ones(3, "f"), True), "f"),
-        ((np.float32(1), 2.0), "f"),
         ((1, 2), "l"),
         ((1, 2.0), "d"),
     ],
@@ -136,21 +102,6 @@ def test_a_loop_counter_may_be_the_result():
 def test_python_numbers_are_weak(args, expected):
     assert xdev.vectorize(lambda x, y: x + y)(*args).dtype == expected
     assert np.add(*args).dtype == expected  # the law is NumPy's
-
-
-def test_numbers_that_count_stay_integers_beside_a_signatures_floats(device):
-    @xdev.vectorize(["float32(float32)"])
-    def geometric(x):
-        terms, total = 3, 0.0
-        for k in range(terms):
-            total = total * 2 + x * k
-        return total / terms
-
-    x = np.asarray([1.5, -2.0], "float32")
-    result = geometric(xdev.asarray(x, device=device))
-
-    assert result.dtype == "float32"
-    np.testing.assert_allclose(xdev.to_numpy(result), x * 4 / 3, rtol=1e-6)
 
 
 def test_the_first_signature_that_fits_is_used():
@@ -170,10 +121,6 @@ def test_an_explicit_result_is_cast():
     f = xdev.vectorize(["int8(float64)"], target="cpu", nopython=True)(lambda x: x * 2)
 
     np.testing.assert_array_equal(f([1.4, -3.6]), np.asarray([2, -7], "i1"))
-
-
-def undefined(x):
-    return x + nowhere(x)  # noqa: F821
 
 
 def attribute(x):
@@ -201,7 +148,6 @@ factorial = xdev.vectorize(lambda n: 1 if n <= 1 else n * factorial(n - 1))
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (undefined, r"undefined\(float32\).*nowhere"),
         (attribute, r"(?s)attribute\(float32\).*nothing.*return y.nothing"),
         (nothing, "nothing"),
         (sometimes, "nothing on some path"),
@@ -212,20 +158,6 @@ factorial = xdev.vectorize(lambda n: 1 if n <= 1 else n * factorial(n - 1))
 def test_what_cannot_be_typed_is_named(function, words):
     with pytest.raises(TypeError, match=words):
         xdev.vectorize(function)(np.ones(3, "f"))
-
-
-def test_python_numbers_take_the_dtype_that_a_signature_has_for_them(device):
-    @xdev.vectorize(["int32(complex64, int32)", "complex128(complex128, complex128)"])
-    def escape(c, limit):
-        return limit if c == c else 0  # noqa: PLR0124 - uses both
-
-    c = xdev.asarray(np.ones(2, "c8"), device=device)
-
-    assert xdev.to_numpy(escape(c, 50)).dtype == "int32"
-    assert xdev.to_numpy(escape(c, 50)).tolist() == [50, 50]
-    assert xdev.to_numpy(escape(c, 2.5)).dtype == "complex128"
-    with pytest.raises(OverflowError):
-        escape(c, 1 << 40)
 
 
 # Signatures in every form that Numba's decorators take, and several results.
@@ -271,32 +203,19 @@ INFERRED = [
 
 
 @pytest.mark.parametrize("signature", INFERRED, ids=str)
-@pytest.mark.parametrize("container", [list, tuple])
+@pytest.mark.parametrize("container", [list, set])
 def test_what_is_returned_is_inferred(device, signature, container):
     function = xdev.vectorize(container([signature]))(total)
     x = np.array([2, -3], np.int16)  # which int64 takes
 
     same(called(device, function, x, x), (x + x).astype("l"))
     assert function.types == numba.vectorize([signature])(total).types == ["ll->l"]
-    assert function.nout == 1
 
 
-@pytest.mark.parametrize(
-    "signature", ["(f4, f4)", "f4, f4", " (float32)( f4,float32 )"]
-)
-def test_a_signature_alone_as_numba_writes_it(signature):
-    assert xdev.vectorize(signature)(total).types == ["ff->f"]
-    several = xdev.vectorize([signature] if "32" not in signature else "f4, f4")(both)
-    assert (several.nout, several.types) == (2, ["ff->ff"])
-
-
-def test_signatures_come_in_sets():
-    forms = {"f8(f8, f8)", "f4(f4, f4)"}
-    found = xdev.vectorize(forms)(total)
-    assert set(found.types) == set(numba.vectorize(forms)(total).types)
-
-
-def test_one_argument_is_a_type_alone():
+def test_a_signature_alone_as_numba_writes_it():
+    for signature in ("(f4, f4)", "f4, f4", " (float32)( f4,float32 )"):
+        assert xdev.vectorize(signature)(total).types == ["ff->f"]
+    assert xdev.vectorize("f4, f4")(both).types == ["ff->ff"]
     assert xdev.vectorize(["f4", types.f8])(lambda x: x + x).types == ["f->f", "d->d"]
 
 
@@ -310,16 +229,6 @@ def test_signatures_that_do_not_fit_are_refused():
     function = xdev.vectorize(["UniTuple(f8, 3)(f8, f8)"])(both)
     with pytest.raises(TypeError, match="returns 2 values, not 3"):
         function(1.0, 2.0)
-
-
-@pytest.mark.parametrize("args", [(), (["void(float64[:], float64[:])"],)])
-def test_core_dimensions_go_by_their_name(device, args):
-    @xdev.guvectorize(*args, signature="(n)->(n)")
-    def doubled(x, out):
-        for k in range(len(x)):
-            out[k] = 2 * x[k]
-
-    assert called(device, doubled, np.arange(3.0)).tolist() == [0, 2, 4]
 
 
 less = xdev.vectorize(lambda x, y: x < y)
@@ -355,7 +264,6 @@ def test_a_signature_says_what_is_computed_in(x, form, text):
     [
         {"signature": (None, None, "d")},
         {"signature": (None, "d", None)},
-        {"signature": ("d", "d", None)},
         {"dtype": "d"},
         {"signature": None, "dtype": np.float64},
     ],
@@ -396,9 +304,7 @@ def test_explicit_signatures_are_chosen_from(x):
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
-        ({"signature": "f"}, "does not fit"),
         ({"signature": 3}, "does not fit"),
-        ({"signature": ["f", "f", "f"]}, "does not fit"),
         ({"signature": "ff->ff"}, "no typing with a result of float32, float32"),
         ({"signature": "ff->d"}, "no typing with a result of float64: of .float32"),
         ({"signature": "%%->f"}, "(?i)data type"),
@@ -417,27 +323,9 @@ def test_what_does_not_fit_writes_nothing(x, keywords, words):
     assert not xdev.to_numpy(out).any()
 
 
-@pytest.mark.parametrize(
-    "signature", ["ff", "f->f", "ff->", "", ("f", "f"), ()], ids=repr
-)
+@pytest.mark.parametrize("signature", ["f->f", "ff->", ("f", "f"), ()], ids=repr)
 def test_a_signature_of_another_length_is_a_value_error_as_numpys(x, signature):
     with pytest.raises(ValueError, match=r"typecode|of length 3"):
         np.add(1.0, 2.0, signature=signature)
     with pytest.raises(ValueError, match=r"has 2 inputs, which signature=.*'ff->f'"):
         add(x, x, signature=signature)
-
-
-def test_python_numbers_are_cast_like_arrays(x):
-    whole = xdev.astype(x, "int32")
-    for number, casting in itertools.product((2, 2.5), ("same_kind", "unsafe")):
-        keywords = {"signature": "ii->i", "casting": casting}
-        if number == 2.5 and casting == "same_kind":
-            with pytest.raises(TypeError, match="cast"):
-                add(whole, number, **keywords)
-        else:
-            made = xdev.to_numpy(add(whole, number, **keywords))
-            np.testing.assert_array_equal(made, X.astype("i") + 2, strict=True)
-
-
-def test_the_keyword_is_in_the_signature_of_a_call():
-    assert inspect.signature(add).parameters["signature"].default is None

@@ -25,38 +25,34 @@ if TYPE_CHECKING:
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.signatures import Signature
 
+FLOATING: tuple[str, ...]
+FLOATING = ("acos", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "sin")
+FLOATING += ("sinh", "sqrt")
 #: By the standard's names: of bools and integers, of real floats, of complex floats.
 # Which of them there are is NumPy's to say: the others are never asked for.
 EXPRESSIONS: dict[str, tuple[str, str, str]] = {
+    # Functions of C++ by their own names.
+    **{name: ("", f"{name}(x)", f"{name}(x)") for name in FLOATING},
+    **{name: ("x", f"{name}(x)", "") for name in ("ceil", "floor", "trunc")},
+    **{name: ("", f"{name}(x, y)", "") for name in ("atan2", "copysign", "hypot")},
+    **{name: (f"{name}(x, y)",) * 3 for name in ("maximum", "minimum")},
+    **{name: (f"{name}(x)",) * 3 for name in ("reciprocal", "sign")},
     "abs": ("absolute(x)", "absolute(x)", "hypot(x.real(), x.imag())"),
-    "acos": ("", "acos(x)", "acos(x)"),
     "acosh": ("", "acosh(x)", "inverse_cosh(x)"),
     "add": ("add<R>(x, y)", "x + y", "x + y"),
-    "asin": ("", "asin(x)", "asin(x)"),
-    "asinh": ("", "asinh(x)", "asinh(x)"),
-    "atan": ("", "atan(x)", "atan(x)"),
-    "atan2": ("", "atan2(x, y)", ""),
-    "atanh": ("", "atanh(x)", "atanh(x)"),
     "bitwise_and": ("x & y", "", ""),
     "bitwise_invert": ("same<R, bool> ? !x : ~x", "", ""),
     "bitwise_left_shift": ("shift_left(x, y)", "", ""),
     "bitwise_or": ("x | y", "", ""),
     "bitwise_right_shift": ("shift_right(x, y)", "", ""),
     "bitwise_xor": ("x ^ y", "", ""),
-    "ceil": ("x", "ceil(x)", ""),
     "conj": ("x", "x", "R(x.real(), -x.imag())"),
-    "copysign": ("", "copysign(x, y)", ""),
-    "cos": ("", "cos(x)", "cos(x)"),
-    "cosh": ("", "cosh(x)", "cosh(x)"),
     "divide": ("", "x / y", "divide(x, y)"),
     "equal": ("equal(x, y)", "x == y", "x == y"),
-    "exp": ("", "exp(x)", "exp(x)"),
     "expm1": ("", "expm1(x)", "exp_m1(x)"),
-    "floor": ("x", "floor(x)", ""),
     "floor_divide": ("floor_divide(x, y)", "floor_divide(x, y)", ""),
     "greater": ("less(y, x)", "x > y", "less(y, x)"),
     "greater_equal": ("!less(x, y)", "x >= y", "less_equal(y, x)"),
-    "hypot": ("", "hypot(x, y)", ""),
     "isfinite": ("true", "isfinite(x)", "isfinite(x.real()) && isfinite(x.imag())"),
     "isinf": ("false", "isinf(x)", "isinf(x.real()) || isinf(x.imag())"),
     "isnan": ("false", "isnan(x)", "is_nan(x)"),
@@ -71,27 +67,19 @@ EXPRESSIONS: dict[str, tuple[str, str, str]] = {
     "logical_not": ("!x", "x == 0", "!truth(x)"),
     "logical_or": ("x || y", "x != 0 || y != 0", "truth(x) || truth(y)"),
     "logical_xor": ("!x != !y", "(x != 0) != (y != 0)", "truth(x) != truth(y)"),
-    "maximum": ("maximum(x, y)", "maximum(x, y)", "maximum(x, y)"),
-    "minimum": ("minimum(x, y)", "minimum(x, y)", "minimum(x, y)"),
     "multiply": ("multiply<R>(x, y)", "x * y", "multiply(x, y)"),
     "negative": ("subtract<R>(R(0), x)", "-x", "-x"),
     "nextafter": ("", "next_after(x, y)", ""),
     "not_equal": ("!equal(x, y)", "x != y", "x != y"),
     "positive": ("x", "x", "x"),
     "pow": ("power(x, y)", "power(x, y)", "pow(x, y)"),
-    "reciprocal": ("reciprocal(x)", "reciprocal(x)", "reciprocal(x)"),
     "remainder": ("remainder(x, y)", "remainder(x, y)", ""),
     "round": ("x", "rint(x)", "R(rint(x.real()), rint(x.imag()))"),
-    "sign": ("sign(x)", "sign(x)", "sign(x)"),
     "signbit": ("", "signbit(x)", ""),
-    "sin": ("", "sin(x)", "sin(x)"),
-    "sinh": ("", "sinh(x)", "sinh(x)"),
-    "sqrt": ("", "sqrt(x)", "sqrt(x)"),
     "square": ("multiply<R>(x, x)", "x * x", "multiply(x, x)"),
     "subtract": ("subtract<R>(x, y)", "x - y", "x - y"),
     "tan": ("", "tan(x)", "tangent(x)"),
     "tanh": ("", "tanh(x)", "hyperbolic_tangent(x)"),
-    "trunc": ("x", "trunc(x)", ""),
 }
 #: Of three inputs, for the facade's own functions.
 SELECTIONS: dict[str, tuple[str, str, str]] = {

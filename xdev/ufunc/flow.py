@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 from functools import reduce
 from itertools import count, zip_longest
-from types import CodeType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -37,7 +36,7 @@ from xdev.ufunc.kinds import (
     unary,
     weak,
 )
-from xdev.ufunc.sources import first_line
+from xdev.ufunc.sources import bound_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,35 +58,35 @@ class Flow(ast.NodeVisitor):
     ----------
     tree : ast.FunctionDef
         Its source.
-    code : code
-        What that was compiled to before anything was rewritten in it.
+    own : set of str
+        The names that it assigns, parameters among them.
     inputs : sequence of kinds
         Its inputs', the last of which may be missing: they are not known.
     scope : FunctionScope
         What its names stand for.
     called : callable
         Returns what a call of an outside value makes of its arguments' kinds: the
-        dtypes that it takes, None where they are not known, and the kind that it gives.
+        dtypes that it takes, and what makes the function that compiled code calls, None
+        where they are not known; and the kind that it gives.
     """
 
     def __init__(
         self,
         tree: ast.FunctionDef,
-        code: CodeType,
+        own: set[str],
         inputs: Sequence[Kind],
         scope: FunctionScope,
         called: Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]],
     ) -> None:
-        self._code, self._scope, self._called = code, scope, called
-        self._own = {*code.co_varnames, *code.co_cellvars}
+        self._own, self._scope, self._called = own, scope, called
         self._kinds: dict[ast.AST, Kind] = {}
         self._breaks, self._continues = list[State](), list[State]()
         self._state = {}, frozenset()
         # What each round of the loops around assigns, and what of it may be read here.
         self._rounds, self._earlier = frozenset[str](), frozenset[str]()
         self._dtypes: dict[str, set[Any]] = {}
-        #: Of each call of a ufunc the dtypes that it takes.
-        self.taken: dict[ast.Call, tuple[np.dtype[Any], ...]] = {}
+        #: Of each call of a ufunc the dtypes that it takes, and ours for it.
+        self.taken: dict[ast.Call, tuple[tuple[np.dtype[Any], ...], Any]] = {}
         #: Calls of reductions of arrays that get numbers.
         self.reduced: list[ast.Call] = []
         #: Where names are read that may have no value.
@@ -149,11 +148,6 @@ class Flow(ast.NodeVisitor):
         for target in node.targets:
             self._bind(target, kind)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Bind the target, where there is a value."""
-        if node.value is not None:
-            self._bind(node.target, self.visit(node.value))
-
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Read the target, too."""
         name = isinstance(node.target, ast.Name)
@@ -205,19 +199,14 @@ class Flow(ast.NodeVisitor):
         cases = [(each.pattern, each.guard, *each.body) for each in node.cases]
         self._ways(*cases, *([] if total else [()]))
 
-    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
         """Bind what a case takes."""
         self.generic_visit(node)
         if node.name is not None:
             self._name(node.name, None)
 
-    visit_MatchStar = visit_MatchAs  # noqa: N815 - Python's
-
     def visit_Try(self, node: ast.Try) -> None:
         """Go on past the end, or from any point of it into a handler."""
-        for each in node.handlers:
-            if each.name is not None:
-                self._name(each.name, None)
         handlers = [each.body for each in node.handlers]
         self._ways((*node.body, *node.orelse), *handlers)
         self._block(node.finalbody)
@@ -292,24 +281,12 @@ class Flow(ast.NodeVisitor):
         """Bind the name; the function inside has names of its own."""
         self.visit_Lambda(node)
         self._name(node.name, None)
-        place = node.name, first_line(node)
-        for code in self._code.co_consts:
-            if isinstance(code, CodeType) and place == (
-                code.co_name,
-                code.co_firstlineno,
-            ):
-                inside = Flow(node, code, (), self._scope, self._called)
-                self.unassigned += inside.unassigned
+        own = bound_names(node)
+        self.unassigned += Flow(node, own, (), self._scope, self._called).unassigned
 
     def visit_alias(self, node: ast.alias) -> None:
         """Bind what is imported."""
         self._name((node.asname or node.name).partition(".")[0], None)
-
-    def visit_ClassDef(self, node: ast.ClassDef | ast.AsyncFunctionDef) -> None:
-        """Bind what compilers refuse."""
-        self._name(node.name, None)
-
-    visit_AsyncFunctionDef = visit_ClassDef  # noqa: N815 - Python's
 
     @property
     def _known(self) -> dict[str, Kind]:
@@ -391,8 +368,10 @@ class Flow(ast.NodeVisitor):
         return kind
 
     def visit_Tuple(self, node: ast.Tuple) -> Kind:
-        """Return the items' kinds."""
-        return tuple([self.visit(each) for each in node.elts])
+        """Return the items' kinds, where they are as many as are written."""
+        kinds = tuple([self.visit(each) for each in node.elts])
+        starred = any(isinstance(each, ast.Starred) for each in node.elts)
+        return None if starred else kinds
 
     def visit_Subscript(self, node: ast.Subscript) -> Kind:
         """Return the kind of a tuple's item."""
@@ -423,7 +402,8 @@ class Flow(ast.NodeVisitor):
         if (kind := of_call(name, function, kinds)) is not None:
             return kind
         if isinstance(function, np.ufunc):
-            taken, kind = of_ufunc(function, kinds)
+            dtypes, kind = of_ufunc(function, kinds)
+            taken = None if dtypes is None else (dtypes, None)
         else:
             taken, kind = self._called(function, kinds)
         if taken is not None:

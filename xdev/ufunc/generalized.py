@@ -228,13 +228,7 @@ class CoreFunction:
         return sources.pickled(ufunc, _remake, self.function, *options)
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs, of which there are no defaults.
-
-        Raises
-        ------
-        TypeError
-            They are too few.
-        """
+        """Return a call's inputs, of which there are no defaults."""
         if len(args) < self.nin:
             raise TypeError(self.many(len(args), self.nout))
         return args
@@ -353,16 +347,13 @@ class CoreFunction:
         listed = "; ".join(
             ", ".join(str(own) for own, _ in types) for types in self.signatures
         )
-        taken = f"takes ({', '.join(map(str, inputs))})"
-        if dtype is None:
-            flaw, way = f"{taken} safely", "Cast the arguments"
-        elif able:
-            flaw = f"that gives {asked} {taken} with casting={casting!r}"
-            way = "Cast the arguments, pass casting='unsafe'"
-        else:
-            flaw, way = f"gives {asked}", "Leave out dtype="
-        message = f"{self.name}: no signature {flaw}; it has {listed}. {way}, or "
-        raise TypeError(message + "add a signature")
+        gives = "" if dtype is None else f"gives {asked}"
+        takes = f"takes ({', '.join(map(str, inputs))}) with casting={rule!r}"
+        flaw = " and ".join(filter(None, [gives, takes if able else ""]))
+        raise TypeError(
+            f"{self.name}: no signature {flaw}; it has {listed}. Cast the arguments, "
+            "pass another casting= or dtype=, or add a signature"
+        )
 
     def _make(
         self, types: Types, inputs: Dtypes, outputs: Dtypes

@@ -212,14 +212,8 @@ REDUCTIONS = [
 ] + [np.any, np.all, np.ptp, np.average, np.cumsum, np.cumprod, np.argmax, np.argmin]
 EXTREMES = frozenset({"max", "min"})
 DIVISION = "divmod"
-CASTS = {
-    "bool": BOOL,
-    "int": int,
-    "float": float,
-    "complex": complex,
-    "len": int,
-    "round": int,
-}
+CASTS: dict[str, Kind] = dict.fromkeys(("int", "len", "round"), int)
+CASTS |= {"bool": BOOL, "float": float, "complex": complex}
 
 
 def kind_of(value: object) -> Kind:
@@ -234,17 +228,7 @@ def kind_of(value: object) -> Kind:
 
 
 def of_call(name: str, function: Any, kinds: Kinds) -> Kind:
-    """Return the kind of what a function gives.
-
-    Parameters
-    ----------
-    name : str
-        That of a builtin, or ''.
-    function : object
-        Else what is called.
-    kinds : tuple of kinds
-        Its arguments'.
-    """
+    """Return the kind of what a builtin of a name gives, or else a function."""
     if name in CASTS and (name, len(kinds)) != ("round", 2):
         return CASTS[name]
     if name in EXTREMES and kinds:
@@ -319,24 +303,6 @@ def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Kind:
 # Result dtypes: the inputs' result type, save where the function's kind is another.
 #
 # Python numbers are int64, float64 and complex128; what is cast inside stays so wide.
-
-
-def result_dtypes(inferred: Dtypes, working: np.dtype[Any]) -> Dtypes:
-    """Return the dtypes of a function's results.
-
-    Parameters
-    ----------
-    inferred : tuple of numpy.dtype
-        What the compiler infers, after its own promotions (int8 + int8 is int64).
-    working : numpy.dtype
-        The inputs' result type, its literals counted as NEP 50 does.
-
-    Examples
-    --------
-    >>> result_dtypes((np.dtype("float64"), np.dtype("bool")), np.dtype("float32"))
-    (dtype('float32'), dtype('bool'))
-    """
-    return tuple(_of_result(one, working) for one in inferred)
 
 
 def result_dtype(kind: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
@@ -432,8 +398,8 @@ class Rules:
 
 
 def outputs(
-    kinds: Kind, rules: Rules, inferred: tuple[np.dtype[Any], ...]
-) -> tuple[np.dtype[Any], ...]:
+    kinds: Kind, rules: Rules, working: np.dtype[Any], inferred: Dtypes
+) -> Dtypes:
     """Return the dtypes of a function's results.
 
     Parameters
@@ -442,8 +408,10 @@ def outputs(
         What the source tells that it returns, None where it does not.
     rules : Rules
         The function's.
+    working : numpy.dtype
+        The inputs' result type, its literals counted as NEP 50 does.
     inferred : tuple of numpy.dtype
-        What the results are then.
+        What the compiler infers, after its own promotions (int8 + int8 is int64).
     """
     if not isinstance(kinds, tuple):
         kinds = (kinds,) * len(inferred)
@@ -451,7 +419,7 @@ def outputs(
     def dtype(kind: Kind, own: np.dtype[Any]) -> np.dtype[Any]:
         # A count of bools alone is one, as NumPy's sum.
         if kind is None or (rules.working.kind == "b" and weak(kind) is int):
-            return own
+            return _of_result(own, working)
         return np.dtype(weak(kind)) if weak(kind) else result_dtype(kind, rules.working)
 
     return tuple(map(dtype, kinds, inferred))

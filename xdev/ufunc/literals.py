@@ -86,20 +86,8 @@ def analysed(
 ) -> tuple[ast.FunctionDef, FunctionScope, Flow]:
     """Return a source in plain words, and what its names and expressions are.
 
-    Parameters
-    ----------
-    function, source, rules
-        The function, its source, and its inputs' dtypes.
-    called : callable
-        As :class:`Flow` takes it.
-    also : callable, optional
-        As :func:`typed` takes it.
-
-    Raises
-    ------
-    TypeError
-        It may read a name before it is assigned, or reduces a number; the text has the
-        line.
+    It is refused, with the line, where it may read a name before that is assigned, or
+    reduces a number.
     """
     code, tree = function.__code__, copy.deepcopy(source)
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
@@ -107,7 +95,8 @@ def analysed(
     if also:
         also(tree, scope)
     Plain(scope, operators=bool(rules.inputs)).visit(tree)
-    flow = Flow(tree, code, inputs(rules), scope, called)
+    own = {*code.co_varnames, *code.co_cellvars}
+    flow = Flow(tree, own, inputs(rules), scope, called)
     for name in flow.unassigned:
         raise TypeError(
             f"{function.__name__} may read {name.id!r} before it is assigned, where "
@@ -126,13 +115,7 @@ def analysed(
 
 
 def require_source(function: Callable[..., Any], rules: Rules) -> None:
-    """Refuse integers that compilers widen where nothing can be rewritten.
-
-    Raises
-    ------
-    TypeError
-        The function has no source.
-    """
+    """Refuse integers that compilers widen where there is no source to rewrite."""
     if rules.needs_source and not sources.find(function.__code__):
         inputs = ", ".join(map(str, rules.inputs))
         code = function.__code__
@@ -160,7 +143,6 @@ def typed(
     replace: Callable[[object], object],
     also: Rewriting | None = None,
     called: Called = lambda _, __: (None, None),
-    inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any] | None = None,
 ) -> Typed:
     """Return the function with its literals typed.
 
@@ -176,8 +158,6 @@ def typed(
         ``also(tree, scope)`` rewrites the source before.
     called : callable, optional
         What calls give, as :class:`Flow` takes it.
-    inner : callable, optional
-        Returns what compiled code calls for a ufunc that takes dtypes.
 
     Returns
     -------
@@ -198,7 +178,7 @@ def typed(
         swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped), _counted(working))
     tree, scope, flow = analysed(function, source.node, rules, called, also)
-    rewriter = _Rewriter(function, scope, rules, replace, flow, inner)
+    rewriter = _Rewriter(function, scope, rules, replace, flow)
     rewriter.generic_visit(tree)
     new = sources.compiled(sources.FunctionSource(tree, source.imports), code)
     return Typed(
@@ -227,10 +207,9 @@ class _Rewriter(ast.NodeTransformer):
         rules: Rules,
         replace: Callable[[object], object],
         flow: Flow,
-        inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any] | None,
     ) -> None:
         self._function, self._scope, self._rules = function, scope, rules
-        self._replace, self._flow, self._inner = replace, flow, inner
+        self._replace, self._flow = replace, flow
         self._results = compiled(flow.returned, rules) if rules.inputs else None
         half = is_half(rules.working)
         self._working = np.dtype(np.float32) if half else rules.working
@@ -278,12 +257,6 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         """Give a number the dtype that the name has elsewhere."""
         node.value = self._assigned(node.targets, node.value)
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
-        """Do so for ``x: int = 0``."""
-        if node.value is not None:
-            node.value = self._assigned([node.target], node.value)
         return node
 
     def _assigned(self, targets: list[ast.expr], node: ast.expr) -> ast.expr:
@@ -345,17 +318,12 @@ class _Rewriter(ast.NodeTransformer):
 
     def _beside(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return an operand of what has a kind."""
-        own = self._kind(node)
-        wide = is_dtype(kind, "iu") and not same(kind, UNSIGNED)
-        if type(own) not in WEAK and (wide or is_dtype(own, "fc")):
-            # As compilers widen it. In loops they begin with the types of names before
-            # them: unsigned integers that turn signed there would become floats.
-            turned = is_dtype(own, "i") and any(
-                is_dtype(each, "u") for each in self._flow.dtypes_of(node)
-            )
-            new = self._visited(node, kind)
-            return self._cast(new, INT64) if turned else new
-        return self._as(node, kind)
+        new = self._as(node, kind)
+        # In loops compilers begin with the types of names before them: unsigned
+        # integers that turn signed there would become floats.
+        signed = is_dtype(kind, "i") and is_dtype(self._kind(node), "i")
+        dtypes = self._flow.dtypes_of(node) if signed else ()
+        return self._cast(new, INT64) if any(is_dtype(d, "u") for d in dtypes) else new
 
     def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return a node in a kind, as far as it is known."""
@@ -382,13 +350,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._cast(node, INT64) if python else node
 
     def _refuse(self, node: ast.expr, kind: Kind) -> None:
-        """Refuse a number that is none of an integer dtype, as NumPy does.
-
-        Raises
-        ------
-        OverflowError
-            It is not; the text has its line.
-        """
+        """Refuse a number that is none of an integer dtype, as NumPy does."""
         value = self._kind(node)
         if type(value) is not int or not is_dtype(kind, "iu") or fits(value, kind):
             return
@@ -487,14 +449,14 @@ class _Rewriter(ast.NodeTransformer):
         if not self._rules.inputs:
             return self._called(node, function)
         if taken is not None:
-            pairs = zip(node.args, taken, strict=False)  # defaults have no argument
+            dtypes, device_function = taken
+            pairs = zip(node.args, dtypes, strict=False)  # defaults have no argument
             node.args = [self._as(each, dtype) for each, dtype in pairs]
-            if isinstance(function, np.ufunc):
+            if device_function is None:
                 node.func = self.visit(node.func)
-            elif self._inner is not None:
-                words = "_".join([ast.unparse(node.func), *map(str, taken)])
-                own = self._inner(function, taken)
-                node.func = self._scope.name(node.func, words, own)
+            else:
+                words = "_".join([ast.unparse(node.func), *map(str, dtypes)])
+                node.func = self._scope.name(node.func, words, device_function())
             return node
         common = kind if name in EXTREMES or function is math.gcd else None
         if name == DIVISION and isinstance(kind, tuple):

@@ -43,13 +43,8 @@ COMPARISONS: dict[Any, type[ast.cmpop]] = {
 class Plain(ast.NodeTransformer):
     """Writes NumPy's ``where``, and its like, in words that compilers have for numbers.
 
-    Parameters
-    ----------
-    scope : FunctionScope
-        What the names in the source stand for.
-    operators : bool
-        Whether ``x += y``, and functions that Python has operators for, are written
-        with these, and arguments of plain functions that go by name in their places.
+    With ``operators`` so are ``x += y``, functions that Python has operators for, and
+    arguments of plain functions that go by name.
     """
 
     def __init__(self, scope: FunctionScope, *, operators: bool = False) -> None:
@@ -115,8 +110,16 @@ class Plain(ast.NodeTransformer):
             return node  # Python would refuse it, or finds the places when it runs
         return ast.copy_location(ast.Call(node.func, args, []), node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """Write ``x = 0`` for ``x: int = 0``."""
+        self.generic_visit(node)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         """Write what is assigned to a name."""
+        self.generic_visit(node)
         if not (self._operators and isinstance(node.target, ast.Name)):
             return node
         read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
@@ -133,11 +136,6 @@ class Ranges(ast.NodeTransformer):
 
     The name stands for ``range`` itself. Other uses of ``range``, and those with a
     step, stay.
-
-    Parameters
-    ----------
-    scope : FunctionScope
-        What the names in the source stand for.
     """
 
     def __init__(self, scope: FunctionScope) -> None:
@@ -165,14 +163,8 @@ UPDATES = (atomic.add, atomic.max, atomic.min, atomic.cas)
 class Checks(ast.NodeTransformer):
     """Rewrites ``x[i]`` to ``x[xdev_checked(i, x.shape, 0, 0, xdev_report)]``.
 
-    Parameters
-    ----------
-    tree : ast.FunctionDef
-        The source, which gets a parameter more.
-    scope : FunctionScope
-        What the names in it stand for.
-    arrays : dict of str to int
-        The arguments that are arrays, with their places.
+    ``arrays`` has the places of the arguments that are arrays. The source gets a
+    parameter more.
     """
 
     def __init__(
@@ -245,14 +237,7 @@ OF_ELEMENTS = np.where, np.clip  # beside ufuncs
 class WholeArrays(ast.NodeTransformer):
     """Rewrites ``out[:] = x`` to ``for k in range(out.shape[0]): out[k] = x[k]``.
 
-    Parameters
-    ----------
-    tree : ast.FunctionDef
-        The source; begin with its parts.
-    scope : FunctionScope
-        What the names in it stand for.
-    dimensions : mapping of str to tuple of str
-        The core dimensions of each parameter.
+    ``dimensions`` has each parameter's core dimensions. Visit the parts of ``tree``.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ from xdev.ufunc.inputs import (
     refuse_arrays,
     refuse_neighbours,
 )
-from xdev.ufunc.kinds import Rules, is_dtype, result_dtypes, weak
+from xdev.ufunc.kinds import Rules, is_dtype, weak
 from xdev.ufunc.signatures import Specialisation, chosen, parse, types_of
 from xdev.ufunc.sources import is_plain, numpys
 from xdev.ufunc.ufuncs import Ufunc, of_a_call
@@ -130,13 +130,7 @@ class ScalarFunction:
         return sources.pickled(ufunc, _remake, *parts)
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs with the function's defaults behind them.
-
-        Raises
-        ------
-        TypeError
-            They are too few.
-        """
+        """Return a call's inputs with the function's defaults behind them."""
         missing, most = self.nin - len(args), len(self.defaults)
         if missing <= most:
             return (*args, *self.defaults[most - missing :]) if missing > 0 else args
@@ -186,19 +180,7 @@ class ScalarFunction:
         return CountingParameters(self.function)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
-        """Return the typing for exactly these input dtypes.
-
-        Parameters
-        ----------
-        inputs : tuple of numpy.dtype
-            One dtype an argument, as from :func:`resolve`.
-
-        Raises
-        ------
-        TypeError
-            The function cannot be typed for them, no signature fits, or a dtype is
-            not numeric; the text says which and why.
-        """
+        """Return the typing for exactly these input dtypes, one an argument."""
         typing = self._specialisations.get(inputs)
         if typing is None:
             with self._lock:
@@ -212,19 +194,7 @@ class ScalarFunction:
 
         It is the inputs' own, or that of the inputs which the signature has, where that
         gives the results asked for; else, where it has none, that of inputs cast to the
-        results' dtype.
-
-        Parameters
-        ----------
-        inputs : tuple of numpy.dtype
-            One dtype an argument, as from :func:`resolve`.
-        signature : (inputs, outputs)
-            The dtypes asked for; None is any.
-
-        Raises
-        ------
-        TypeError
-            Neither gives it.
+        results' dtype. None in a signature is any.
         """
         taken, results = signature
         pairs = zip(taken, inputs, strict=True)
@@ -249,19 +219,7 @@ class ScalarFunction:
     ) -> Specialisation:
         """Return the typing of a fold, which takes its own results.
 
-        Parameters
-        ----------
-        array : numpy.dtype
-            The array's.
-        out : numpy.dtype or None
-            That of where the results go, which counts as a first value does.
-        dtype : dtype-like or None
-            What to fold in instead.
-
-        Raises
-        ------
-        TypeError
-            The function has no typing for them.
+        ``out`` counts as a first value does; ``dtype`` is what to fold in instead.
         """
         if dtype is not None:
             operand = np.dtype(dtype)
@@ -325,8 +283,7 @@ class ScalarFunction:
 
             typed = self._typed(function, rules)
             inferred = cpu.infer(typed.function, rules.inputs)
-            inferred = result_dtypes(inferred, typed.working)
-            outputs = kinds.outputs(typed.returned, rules, inferred)
+            outputs = kinds.outputs(typed.returned, rules, typed.working, inferred)
             if not _has(function, rules, digest):
                 digest = None
             elif key:
@@ -338,17 +295,10 @@ class ScalarFunction:
         # No process needs these that finds all on disk.
         from xdev.ufunc import literals
 
-        def inner(value: Any, inputs: Dtypes) -> Any:
-            scalar: Any = within(value)
-            working = scalar.counts.working(inputs)
-            return scalar.device_function(
-                Rules(inputs, working=working, bounded=rules.bounded)
-            )
-
         with _entered(self):
             called = partial(_called, bounded=rules.bounded)
             replace = partial(_replacement, rules=rules)
-            return literals.typed(function, rules, replace, called=called, inner=inner)
+            return literals.typed(function, rules, replace, called=called)
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
@@ -456,8 +406,8 @@ def _replacement(value: object, *, rules: Rules) -> object:
 
 def _called(
     value: object, kinds: tuple[Any, ...], *, bounded: bool
-) -> tuple[Dtypes | None, Any]:
-    """Return what a ufunc takes inside another, and gives; None where not known."""
+) -> tuple[tuple[Dtypes, Callable[[], Any]] | None, Any]:
+    """Return what a ufunc is and gives inside another, as :class:`Flow` takes it."""
     scalar = within(value)
     if scalar is None or scalar.signatures:
         return None, None
@@ -471,7 +421,7 @@ def _called(
     )
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
-    return inputs, scalar.returned(rules)
+    return (inputs, partial(scalar.device_function, rules)), scalar.returned(rules)
 
 
 # The decorator: its forms and its options.
@@ -560,16 +510,11 @@ def vectorize(
         scalar = ScalarFunction(plain, explicit, fastmath=bool(fastmath))
         return Ufunc(scalar, target, identity)
 
-    if function is None:
-        explicit = []
-        return decorate
-    containers = (list, tuple, set, frozenset)
+    explicit, containers = [], (list, tuple, set, frozenset)
     if isinstance(function, (str, *containers)) or hasattr(function, "return_type"):
         several = function if isinstance(function, containers) else [function]
-        explicit = [parse(signature) for signature in several]
-        return decorate
-    explicit = []
-    return decorate(function)
+        explicit, function = [parse(signature) for signature in several], None
+    return decorate if function is None else decorate(function)
 
 
 def check_options(

@@ -159,13 +159,7 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
 def chosen(
     name: str, signatures: Sequence[tuple[Dtypes, Dtypes]], inputs: Dtypes
 ) -> tuple[Dtypes, Dtypes]:
-    """Return the first signature that takes the inputs safely, as NumPy does.
-
-    Raises
-    ------
-    TypeError
-        None does; the text has them.
-    """
+    """Return the first signature that takes the inputs safely, as NumPy does."""
     for taken, results in signatures:
         if all(map(np.can_cast, inputs, taken)):
             return taken, results

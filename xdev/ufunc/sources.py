@@ -311,16 +311,9 @@ def is_plain(value: object) -> TypeGuard[FunctionType]:
 
 
 def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:
-    """Return a function's outside values as compiled code reads them.
+    """Return the outside values of code without a source as compiled code reads them.
 
     Modules whose functions are xdev's become ones with NumPy's.
-
-    Parameters
-    ----------
-    code : code
-        The function's, whose source is not known.
-    outside : dict
-        The globals and closure variables that it names.
     """
     values = {name: numpys(value) for name, value in outside.items()}
     for name, _, attributes in reads(code):
@@ -341,27 +334,21 @@ def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
     return changed
 
 
+def bound_names(tree: ast.AST) -> set[str]:
+    """Return the names that a function's source assigns, and its parameters'."""
+    nodes = [*ast.walk(tree)]
+    stored = (n for n in nodes if isinstance(n, ast.Name))
+    names = {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return names | {n.arg for n in nodes if isinstance(n, ast.arg)}
+
+
 @final
 class FunctionScope:
-    """What names in a function's source stand for.
-
-    Parameters
-    ----------
-    tree : ast.AST
-        The source.
-    outside : dict
-        The globals and closure variables that the function names.
-    """
+    """What names in a function's source stand for, by its outside values."""
 
     def __init__(self, tree: ast.AST, outside: dict[str, Any]) -> None:
-        stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.arg))
-        local = {
-            n.arg if isinstance(n, ast.arg) else n.id
-            for n in stored
-            if isinstance(n, ast.arg) or isinstance(n.ctx, ast.Store)
-        }
-        self._outside = {k: v for k, v in outside.items() if k not in local}
-        self._local = local
+        self._local = bound_names(tree)
+        self._outside = {k: v for k, v in outside.items() if k not in self._local}
         #: The names that were put in, with their values.
         self.constants: dict[str, Any] = {}
 
@@ -377,11 +364,8 @@ class FunctionScope:
 
     def builtin(self, node: ast.expr) -> str:
         """Return the name of a builtin that a node stands for, or ''."""
-        own = isinstance(node, ast.Name) and node.id not in {
-            *self._local,
-            *self._outside,
-        }
-        return node.id if own and isinstance(node, ast.Name) else ""
+        name = node.id if isinstance(node, ast.Name) else ""
+        return "" if name in self._local or name in self._outside else name
 
     def static(self, node: ast.expr) -> Any:
         """Return what an outside name or a module's attribute means, else None."""
