@@ -15,7 +15,7 @@ from xdev.errors import CaptureError
 from xdev.memory import Pool, hooks
 from xdev.memory.sources.fake import FakeSource
 from xdev.memory.streams import live_streams
-from xdev.ufunc.graphs import cuda as captures
+from xdev.ufunc import graphs as captures
 
 pytestmark = pytest.mark.skipif(
     not _optional.installed("cupy"), reason="allocates by CuPy's memory objects"
