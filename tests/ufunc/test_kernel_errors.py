@@ -48,7 +48,7 @@ def test_wrong_extents_are_refused(key, error, words):
 def test_a_wrong_number_of_arguments_is_refused(device, key, count):
     arrays = there(device, *np.zeros((count, 3)))
 
-    with pytest.raises(TypeError, match=r"add\(i, x, y, out\) of . ind.* takes"):
+    with pytest.raises(TypeError, match=r"add\(i, x, y, out\) on a .-d grid tak"):
         add[key](*arrays)
 
 
@@ -75,7 +75,7 @@ def test_what_is_no_array_is_refused(device, wrong):
 @pytest.mark.parametrize(
     ("x", "error", "words"),
     [
-        ([1, 2, 3], TypeError, r"builtins.list: pass xdev.asarray"),
+        ([1, 2, 3], TypeError, r"list: pass xdev.asarray"),
         (np.ma.masked_less(np.arange(3), 1), TypeError, r"MaskedArray: pass x\.filled"),
         (np.zeros(25, "b")[1:].view("d"), ValueError, "x is not aligned: copy it"),
         *(
@@ -203,10 +203,9 @@ def test_functions_that_no_device_runs_are_refused(device, kernel, words):
         (lambda x: add[3](1, 2, 3), "got no array"),  # noqa: ARG005
         (
             lambda x: scaled[3, 3](x, 2.0, x),
-            r"2 arguments \(factor, out\), not 3: each extent.* an index.*scaled\[n\]",
+            r"arguments factor, out, not 3: each extent.* an index.*scaled\[n\]",
         ),
-        (lambda x: scaled[3](x, 2.0), r"factor, out\), not 2: out is missing; each"),
-        (scaled[3], "not 1: factor, out are missing"),
+        (lambda x: scaled[3](x, 2.0), "x, factor, out, not 2: each extent"),
     ],
 )
 def test_wrong_calls_say_what_is_missing(call, words):

@@ -13,8 +13,7 @@ import pytest
 from running import dot
 
 import xdev
-from xdev.compile.grid import cpu as host_compiler
-from xdev.ufunc import cuda_grids as kernels
+from xdev.ufunc import kernels
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
 
@@ -23,8 +22,8 @@ class HostKernel:
     """Stands for a loaded kernel: its function runs for all points of the extents."""
 
     def __init__(self, made, _):
-        grid, self.narrow, self.small = made
-        loop = host_compiler.loop(grid)
+        grid, self.narrow = made
+        loop = kernels.grid_code.loop(grid)
 
         def run(memory, blocks):
             words = ctypes.string_at(memory, 8 * grid.words)
@@ -45,14 +44,14 @@ def made(gpu, monkeypatch):  # noqa: ARG001
         found.append(HostKernel(*cubin))
         return found[-1]
 
-    def cubin(grid, _, *, narrow, small):
-        return (grid, narrow, small), ""
+    def cubin(grid, _, *, narrow):
+        return (grid, narrow), ""
 
     runtime = kernels._optional.cupy().cuda.runtime
     monkeypatch.setattr(runtime, "getDevice", lambda: 0)
     monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
     monkeypatch.setattr(kernels.launch, "Kernel", load)
-    monkeypatch.setattr(kernels.compiler, "cubin", cubin)
+    monkeypatch.setattr(kernels.grid_code, "cubin", cubin)
     return found
 
 
@@ -63,7 +62,7 @@ def only_quick(monkeypatch):
     def refuse(*_):
         pytest.fail("the general way was taken")
 
-    return lambda: monkeypatch.setattr(kernels, "run", refuse)
+    return lambda: monkeypatch.setattr(kernels, "run_on_cuda", refuse)
 
 
 def one(i, a, x, out):
@@ -124,21 +123,17 @@ def test_only_grids_with_a_thread_for_each_point_are_narrow(gpu, made, extents, 
 
 
 @pytest.mark.parametrize(
-    ("shape", "strides", "narrow", "small"),
+    ("shape", "strides", "narrow"),
     [
-        ((2**31 - 1,), (0,), True, False),
-        ((2**31,), (0,), False, False),
-        ((2**28,), (0,), True, False),  # in bytes, of which a kernel may make a view
-        ((2**28 - 1,), (0,), True, True),
-        ((2**14, 2**14), (0, 0), True, False),
-        ((2**14, 2**14 - 1), (0, 0), True, True),
-        ((1, 1), (2**31 - 8, 8), True, True),
-        ((1, 1), (2**31, 8), False, True),
-        ((1,), (-(2**31),), True, True),
-        ((1,), (-(2**31) - 8,), False, True),
+        ((2**31 - 1,), (0,), True),
+        ((2**31,), (0,), False),
+        ((1, 1), (2**31 - 8, 8), True),
+        ((1, 1), (2**31, 8), False),
+        ((1,), (-(2**31),), True),
+        ((1,), (-(2**31) - 8,), False),
     ],
 )
-def test_sizes_beyond_31_bits_are_wide(gpu, made, shape, strides, narrow, small):
+def test_sizes_beyond_31_bits_are_wide(gpu, made, shape, strides, narrow):
     @xdev.kernel
     def first(i, x, out):
         out[i] = x.shape[0]
@@ -149,7 +144,7 @@ def test_sizes_beyond_31_bits_are_wide(gpu, made, shape, strides, narrow, small)
 
     first[1](view, gpu.array(out))
 
-    assert [(kernel.narrow, kernel.small) for kernel in made] == [(narrow, small)]
+    assert [kernel.narrow for kernel in made] == [narrow]
     assert out.tolist() == [shape[0]]
 
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from xdev import _optional, atomic
 from xdev._forks import module_lock
-from xdev.compile.errors import compile_error
 from xdev.compile.formulas import FLOAT_BITS
 from xdev.compile.numpy_functions import CPU
 
@@ -148,33 +147,6 @@ class Grid:
         own = indices[DIMENSIONS - self.indices :]
         report = [memory.report(indices)] if self.checked else []
         return [*own, *loaded, *report]
-
-
-def check_result(
-    function: Callable[..., Any], shown: Sequence[object], returned: Any
-) -> None:
-    """Refuse a function that returns something.
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    shown : sequence
-        The types that it was compiled for.
-    returned : Numba type
-        What it returns.
-
-    Raises
-    ------
-    TypeError
-        That is something.
-    """
-    if returned is not _optional.numba().core.types.none:
-        message = (
-            f"it returns {returned}, but what it computes goes to its arrays: "
-            "out[i] = …"
-        )
-        raise compile_error(function, shown, TypeError(message))
 
 
 def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:

@@ -1,160 +1,231 @@
-"""Functions over a grid on CUDA arrays: one launch on CuPy's current stream.
-
-Kernels have a thread for each point, functions of core arrays one for each loop index.
-"""
+"""Functions of core arrays: their dimensions and types, and calls on CUDA arrays."""
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional, native
-from xdev._plain_calls import BYTES, LIMIT
+from xdev import _optional
 from xdev.compile import launch
-from xdev.compile.grid import (
-    HEADER,
-    LENGTH,
-    WORD,
-    Argument,
-    Grid,
-    cuda as compiler,
-    packer,
-)
-from xdev.compile.launch import Launch, Value
-from xdev.ufunc import (
-    cuda,
-    cuda_layout,
-    cuda_streams,
-    foreign,
-    kernel_arguments as arguments,
-)
+from xdev.compile.grid import Argument, Grid
+from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
+from xdev.ufunc.cuda_layout import Shape, broadcast
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.cuda_plan import Result
-from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import strong
-from xdev.ufunc.kernel_arguments import Extents, sizes
+from xdev.ufunc.kernels import Extents, launch_of, loaded
+from xdev.ufunc.signatures import dtype_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.ufunc.cuda_layout import Shape
     from xdev.ufunc.generalized import CoreFunction, CoreSpecialisation
-    from xdev.ufunc.kernel_arguments import Layout
-    from xdev.ufunc.kernel_functions import KernelFunction
     from xdev.ufunc.signatures import Signature
 
+# Core dimensions: ``"(n),(n)->()"``, and the shapes that they stand for.
 
-def run(
-    function: KernelFunction, extents: Extents, args: Sequence[Any]
-) -> native.calls.LaunchPlan | None:
-    """Run for every point.
+NAME = r"\s*(?:[A-Za-z_]\w*|[1-9]\d*)\s*"
+OPERAND = rf"\s*\(\s*(?:{NAME}(?:,{NAME})*)?\)\s*"
+WHOLE = re.compile(rf"({OPERAND}(?:,{OPERAND})*)->({OPERAND}(?:,{OPERAND})*)")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The core dimensions of each operand, by name; a number is a fixed length.
 
     Parameters
     ----------
-    function : KernelFunction
-        The kernel's.
-    extents : Extents
-        The points.
-    args : sequence
-        CUDA arrays of one device, of any library, and numbers.
-
-    Returns
-    -------
-    LaunchPlan or None
-        What another such call would launch. None where nothing ran, accesses are
-        checked, or arrays are of other libraries.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        The arguments are wrong, or the function cannot be compiled for them.
-    DeviceMismatchError
-        Arrays of two devices. Whatever is raised, nothing was written.
-    IndexError
-        An access was out of bounds; only under ``XDEV_DEBUG=1``, where a call waits
-        until its work is done.
+    text : str
+        The signature.
+    inputs, outputs : tuple of tuple of str
+        The names.
     """
-    indices, name = extents.dimensions, function.name
-    names = function.split(indices, len(args))
-    operands = [read(x, name, label) for x, label in zip(args, names, strict=True)]
-    arrays = [x for x in operands if isinstance(x, Array)]
-    with cuda.on_device(arrays, name) as place:
-        fits = sizes(extents, arrays)
-        key = "cuda", place, *fits, *map(arguments.key, operands)
-        plan = function.plan(key, indices, operands, partial(loaded, fits=fits))
-        dtypes = [kind.dtype for kind in plan.kinds]
-        values = handed(operands, dtypes, name, names)
-        arguments.begin_writes(args, operands, names, name, plan.writes)
-        if not extents.size:
-            return None
-        report = _optional.cupy().zeros(LENGTH, "q") if plan.checked else None
-        address = 0 if report is None else report.data.ptr
-        work = launch_of(plan.machine, plan.kinds, extents, operands, address)
-        with cuda_streams.ordered(arrays):
-            work(values)
-        if report is not None:
-            function.refuse_reported(report.tolist(), indices)
-            return None
-        array = _optional.cupy().ndarray
-        if not all(type(x) is array or isinstance(x, NUMBERS) for x in args):
-            return None
-        encoders = tuple(
-            Number.encoder(dtype) if value.kind == BYTES else None
-            for value, dtype in zip(work.values, dtypes, strict=True)
+
+    text: str
+    inputs: tuple[tuple[str, ...], ...]
+    outputs: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def parse(cls, text: object) -> Layout:
+        """Read a signature.
+
+        Raises
+        ------
+        TypeError
+            It is none.
+
+        Examples
+        --------
+        >>> Layout.parse("(m,n),(n)->(m)").inputs
+        (('m', 'n'), ('n',))
+        """
+        match = WHOLE.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise TypeError(
+                f"{text!r} is not a layout of core dimensions: write one pair of "
+                "brackets an operand, '(m,n),(n)->(m)'"
+            )
+        inputs, outputs = (
+            tuple(
+                tuple(name.strip() for name in operand.split(",") if name.strip())
+                for operand in re.findall(r"\(([^()]*)\)", part)
+            )
+            for part in match.groups()
         )
-        return native.calls.LaunchPlan(work, encoders=encoders)
+        return cls(match[0].strip(), inputs, outputs)
+
+    @property
+    def operands(self) -> tuple[tuple[str, ...], ...]:
+        """The names of all operands' core dimensions."""
+        return self.inputs + self.outputs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each name once, as NumPy numbers them."""
+        return tuple(dict.fromkeys(n for names in self.operands for n in names))
+
+    @property
+    def places(self) -> tuple[Shape, ...]:
+        """For each operand the numbers of its core dimensions."""
+        return tuple(tuple(map(self.names.index, own)) for own in self.operands)
+
+    def shapes(
+        self, inputs: Sequence[Shape], outputs: Sequence[Shape | None], name: str
+    ) -> tuple[Shape, list[Shape]]:
+        """Return the loop shape, and the shape of every output.
+
+        Parameters
+        ----------
+        inputs : sequence of tuple of int
+            The inputs' shapes, core dimensions last.
+        outputs : sequence of tuple of int and None
+            Those of the outputs that are given.
+        name : str
+            The function's, for errors.
+
+        Raises
+        ------
+        ValueError
+            They do not fit, or the length of an output's core dimension is unknown.
+        """
+        lengths: dict[str, int] = {n: int(n) for n in self.names if n.isdigit()}
+        loops: list[Shape | None] = []
+        for k, (shape, own) in enumerate(
+            zip((*inputs, *outputs), self.operands, strict=True)
+        ):
+            if shape is None:
+                loops.append(None)
+                continue
+            if len(shape) < len(own):
+                raise ValueError(
+                    f"{name}: operand {k} of shape {shape} lacks core dimensions: it "
+                    f"has ({','.join(own)}) in {self.text}"
+                )
+            split = len(shape) - len(own)
+            loops.append(shape[:split])
+            for dimension, length in zip(own, shape[split:], strict=True):
+                if lengths.setdefault(dimension, length) != length:
+                    raise ValueError(
+                        f"{name}: operand {k} of shape {shape} has {length} along its "
+                        f"core dimension {dimension} of {self.text}, where others have "
+                        f"{lengths[dimension]}"
+                    )
+        unknown = [n for own in self.outputs for n in own if n not in lengths]
+        if unknown:
+            raise ValueError(
+                f"{name}: no input has the core dimension {unknown[0]} of {self.text}: "
+                "pass out= of the length that it shall have"
+            )
+        count = len(self.inputs)
+        reads = [shape for shape in loops[:count] if shape is not None]
+        most = max(map(len, reads), default=0)  # unlike other ufuncs' outputs, these
+        writes = [  # may lack leading dimensions of length 1
+            (1,) * (most - len(shape)) + shape
+            for shape in loops[count:]
+            if shape is not None
+        ]
+        loop = broadcast(reads, writes, name)
+        return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]
 
 
-def loaded(grid: Grid, *, fits: tuple[bool, bool]) -> Any:
-    """Return a function's kernel on the current device.
+# Explicit types of core arrays, as Numba writes them.
+
+#: For each operand the dtype, and the number of axes; None for a number.
+Types = tuple[tuple[np.dtype[Any], int | None], ...]
+CORE = re.compile(r"\s*(\w+)\s*(?:\[([:,\s1]*)\])?\s*")
+CORES = re.compile(r"\s*(?:void\s*)?\((.*)\)\s*|([^()]*,[^()]*)", re.DOTALL)
+
+
+def parse_cores(signature: object, layout: Layout) -> Types:
+    """Turn ``"void(float32[:], float32[:], float32[:])"`` into types.
 
     Parameters
     ----------
-    grid : Grid
-        The function and its types.
-    fits : (bool, bool)
-        As :func:`sizes` returns it.
+    signature : str or Numba signature
+        The types of the inputs, then of the outputs.
+    layout : Layout
+        Their core dimensions.
 
     Raises
     ------
     TypeError
-        It cannot be compiled, or CUDA hands over no memory of that size.
+        It is none, or does not fit the core dimensions.
+
+    Examples
+    --------
+    >>> parse_cores("void(float32[:], int64, float32[:])", Layout.parse("(n),()->(n)"))
+    ((dtype('float32'), 1), (dtype('int64'), None), (dtype('float32'), 1))
     """
-    cuda.require()
-    if grid.words * WORD > LIMIT:
+    types = _operands(signature)
+    operands = layout.operands
+    if len(types) != len(operands):
         raise TypeError(
-            f"{grid.function.__name__} has too many arguments for CUDA: their "
-            f"addresses, shapes and strides take {grid.words * WORD} bytes of at "
-            f"most {LIMIT}"
+            f"{signature} has {len(types)} types, but {layout.text} has "
+            f"{len(operands)} operands"
         )
-    here = launch.capability(_optional.cupy().cuda.runtime.getDevice())
-    narrow, small = fits
-    return launch.Kernel(*compiler.cubin(grid, here, narrow=narrow, small=small))
+    for k, ((_, ndim), own) in enumerate(zip(types, operands, strict=True)):
+        output = k >= len(layout.inputs)
+        fits = ndim == len(own) or (not own and (ndim == 1 or not output))
+        if ndim is None and (own or output):
+            fits = False
+        if not fits:
+            raise TypeError(
+                f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
+                f"in {layout.text}, so that its type is an array of "
+                f"{max(len(own), 1)} axes"
+            )
+    return types
 
 
-def launch_of(
-    kernel: Any,
-    kinds: tuple[Argument, ...],
-    extents: Extents,
-    operands: Sequence[Array | Number],
-    report: int = 0,
-) -> Launch:
-    """Return the launch over a grid: all of it but addresses and numbers."""
-    values = tuple(
-        Value() if isinstance(x, Array) else Value.number(x.value, kind.dtype)
-        for x, kind in zip(operands, kinds, strict=True)
-    )
-    slots = (0 if isinstance(x, Array) else b"" for x in operands)
-    arrays = (x for x in operands if isinstance(x, Array))
-    layouts = [number for x in arrays for number in (*x.shape, *x.strides)]
-    memory = packer(kinds)(*extents.shape, report, *slots, *layouts)
-    return Launch(kernel, *extents.launch, memory, values, first=HEADER * WORD)
+def _operands(signature: object) -> Types:
+    taken: Any = getattr(signature, "args", signature)
+    if isinstance(taken, tuple):
+        kinds = [(getattr(x, "dtype", x), getattr(x, "ndim", None)) for x in taken]
+        return tuple(
+            (dtype_of_name(str(name), signature), ndim) for name, ndim in kinds
+        )
+    whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
+    if whole is None:
+        raise TypeError(
+            f"{signature!r} is not a signature: write it as Numba does, "
+            "'void(float32[:], float32[:], float32[:])'"
+        )
+    types = []
+    for text in re.split(r",(?![^\[]*\])", whole[1] or whole[2]):
+        match = CORE.fullmatch(text)
+        if match is None:
+            raise TypeError(f"{signature}: {text.strip()!r} is not a type")
+        name, axes = match.groups()
+        ndim = None if axes is None else axes.count(",") + 1
+        types.append((dtype_of_name(name, signature), ndim))
+    return tuple(types)
 
 
 # ``axes=``, ``axis=`` and ``keepdims=`` of a generalized ufunc, as NumPy has them.
@@ -438,14 +509,14 @@ class CudaCores:
             Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
             for x, core in zip(operands, typing.arguments, strict=True)
         )
-        fits = sizes(points, [x for x in operands if isinstance(x, Array)])
+        narrow = points.narrow([x for x in operands if isinstance(x, Array)])
         current = _optional.cupy().cuda.runtime.getDevice()
-        key = typing, kinds, fits, launch.capability(current)
+        key = typing, kinds, narrow, launch.capability(current)
         with self._lock:
             if key not in self._kernels:
                 fastmath = function.fastmath
                 grid = Grid(typing.function, 1, kinds, fastmath, cores=typing.arguments)
-                self._kernels[key] = loaded(grid, fits=fits)
+                self._kernels[key] = loaded(grid, narrow=narrow)
         run = launch_of(self._kernels[key], kinds, points, operands)
         run(handed(operands, dtypes, function.name, function.names))
 
