@@ -24,7 +24,6 @@ from xdev.ufunc import (
     cuda,
     cuda_methods,
     cuda_operands,
-    cuda_reductions,
     vectorize,
 )
 
@@ -306,13 +305,12 @@ def gpu(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda.CudaLoops, "kernel", host_kernels(folder))
         patch.setattr(cuda.BACKEND, "count", lambda: 1)
-        for module in (cuda, cuda_methods, cuda_reductions):
+        for module in (cuda, cuda_methods):
             patch.setattr(module, "require", lambda: None)
         patch.setattr(cuda.cuda_streams, "ordered", no_order)
-        patch.setattr(cuda_reductions, "straightened", made.straightened)
+        patch.setattr(cuda_methods, "straightened", made.straightened)
         patch.setattr(cuda_operands.Array, "cupy", copied)
-        for module in (cuda_reductions, cuda_methods):
-            patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
+        patch.setattr(cuda_methods, "_optional", SimpleNamespace(cupy=lambda: shim))
         patch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
         patch.setattr(_optional.cupy().cuda.runtime, "setDevice", lambda _: None)
         patch.setattr(cuda_copies, "_kernel", cache(lambda p, _: made.moves(p)))

@@ -12,7 +12,7 @@ from xdev.compile.cubins import Elementwise, Operand
 from xdev.compile.folds import Reduce, Scan, Scatter
 from xdev.facade import cuda, cuda_copies
 from xdev.ufunc import cuda_layout as layout, cuda_methods, foreign
-from xdev.ufunc.cuda_reductions import CudaReduction
+from xdev.ufunc.cuda_methods import CudaReduction
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 SHAPES = [(5,), (70,), (3000,), (300_000,), (40, 50), (3, 4000), (2000, 3), (6, 70, 40)]
@@ -213,7 +213,7 @@ def test_scatters_apply_repeated_positions_in_order(gpu):
     kernel = cuda_methods.Scatter(x.dtype, y.dtype, found.inputs, found.outputs[0])
     operands = [x, positions[order], order, y]
 
-    launch = cuda_methods.prepared(made, found, kernel, 4000)
+    launch = cuda_methods.scattering(made, found, kernel, 4000)
     launch([each.ctypes.data for each in operands])
 
     np.add.at(expected, positions, y)
