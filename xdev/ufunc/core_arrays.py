@@ -10,6 +10,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional
 from xdev.compile import launch
@@ -278,7 +279,15 @@ class Axes:
         elif axes is None:
             core_axes = [tuple(range(-count, 0)) for count in counts]
         else:
-            core_axes = _listed(axes, counts, nin, name)
+            listed = axes if isinstance(axes, list) else []
+            core_axes = [one if isinstance(one, tuple) else (one,) for one in listed]
+            if len(core_axes) == nin and not any(counts[nin:]):
+                core_axes += [()] * (len(counts) - nin)
+            if [len(one) for one in core_axes] != counts:
+                raise TypeError(
+                    f"{name}: axes is a list with a tuple of axes for each operand, of "
+                    f"{counts} core dimensions, not {axes}"
+                )
         if keepdims:
             core_axes[nin:] = core_axes[:1] * (len(counts) - nin)
         return cls(tuple(tuple(map(index, one)) for one in core_axes), bool(keepdims))
@@ -291,25 +300,8 @@ class Axes:
         ValueError
             It has not so many, or one is named twice.
         """
-        own = tuple(axis + ndim * (axis < 0) for axis in self.operands[k])
-        if any(not 0 <= axis < ndim for axis in own) or len(set(own)) < len(own):
-            raise ValueError(
-                f"{name}: operand {k} of {ndim} axes has no axes {self.operands[k]}"
-            )
+        own = normalize_axis_tuple(self.operands[k], ndim, f"{name}: operand {k}")
         return (*(axis for axis in range(ndim) if axis not in own), *own)
-
-
-def _listed(axes: Any, counts: Sequence[int], nin: int, name: str) -> list[Any]:
-    """Return one tuple an operand."""
-    if not isinstance(axes, list):
-        raise TypeError(f"{name}: axes is a list with a tuple of axes for each operand")
-    core_axes = [axis if isinstance(axis, tuple) else (axis,) for axis in axes]
-    if len(core_axes) == nin and not any(counts[nin:]):
-        core_axes += [()] * (len(counts) - nin)
-    if [len(one) for one in core_axes] != list(counts):
-        message = f"{name}: axes has {axes}, but core dimensions are {tuple(counts)}"
-        raise TypeError(message)
-    return core_axes
 
 
 # A function of core arrays on CUDA arrays: one thread for each loop index.

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
-from dis import get_instructions
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
@@ -77,7 +75,6 @@ Call = tuple[KernelPlan, list[tuple[int, Any]], list[int]]
 _lock = module_lock()  # guards the making of plans: each is made once
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
-FAST = re.compile(r"(LOAD|STORE)_FAST")
 
 
 @final
@@ -244,23 +241,8 @@ class KernelFunction:
                 f"pass a copy that may be written{line}"
             ) from cause
 
-    def refuse_reported(self, report: Sequence[int], indices: int) -> None:
-        """Raise the error that a kernel has reported, if there is one.
-
-        Parameters
-        ----------
-        report : sequence of int
-            What :mod:`xdev.compile.grid` writes.
-        indices : int
-            How many of the parameters are indices.
-
-        Raises
-        ------
-        IndexError
-            An access was out of bounds.
-        """
-        if not report[0]:
-            return
+    def refuse_reported(self, report: Sequence[int], indices: int) -> NoReturn:
+        """Raise the error that a kernel of so many indices has reported."""
         number, axis, index, length = report[1:5]
         point = ", ".join(map(str, report[-indices:]))
         raise IndexError(
@@ -374,26 +356,15 @@ def _replacement(
 ) -> object:
     """Return what compiled code uses for the value of an outside name.
 
-    Parameters
-    ----------
-    own : callable
-        The kernel's function, which reads it.
-    working : numpy.dtype
-        What floats are.
-    value : object
-        A ufunc's function, or a plain one, becomes one that can be called.
+    A ufunc's function, or a plain one, becomes one that can be called.
     """
     typed = getattr(value, "_typed", None)
     if isinstance(typed, KernelFunction):
-        if typed.function is own:
-            message = f"{typed.name} calls itself: write the recursion as a loop"
-        else:
-            message = (
-                f"{own.__name__} calls the kernel {typed.name}, which runs over points "
-                "of its own: call one after the other, or make what both need a plain "
-                "function"
-            )
-        raise TypeError(message)
+        raise TypeError(
+            f"{own.__name__} calls the kernel {typed.name}, which runs over points of "
+            "its own: call one after the other, make what both need a plain function, "
+            "or write a recursion as a loop"
+        )
     scalar = within(value)
     if scalar is None:
         return value
@@ -433,29 +404,7 @@ def check_plain(
         "compiled code cannot: write a mark into an array, and look at it after the "
         "call",
     )
-    for lost in _bound_anew(function):
-        raise TypeError(
-            f"{function.__name__}: {lost} = … binds the name anew, which writes "
-            f"nothing: write {lost}[…] = …"
-        )
     return tuple(p.name for p in parameters)
-
-
-def _bound_anew(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters that are assigned to and never read, if nothing is written.
-
-    Another one's elements may be what is written; then a name is but a name.
-    """
-    if any(i.opname.startswith("STORE_S") for i in get_instructions(function)):
-        return []
-    uses: dict[str, set[str]] = {"LOAD": set(), "STORE": set()}
-    for each in get_instructions(function):
-        kinds = FAST.findall(each.opname)  # two, where Python does two in one
-        names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
-        for kind, name in zip(kinds, names, strict=False):
-            uses[kind].add(name)
-    lost = uses["STORE"] - uses["LOAD"]
-    return [name for name in inspect.signature(function).parameters if name in lost]
 
 
 # What kernels take: arrays and numbers.

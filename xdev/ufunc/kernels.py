@@ -480,7 +480,9 @@ def run_on_cuda(
         with cuda_streams.ordered(arrays):
             work(values)
         if report is not None:
-            function.refuse_reported(report.tolist(), indices)
+            words = report.tolist()
+            if words[0]:
+                function.refuse_reported(words, indices)
             return None
         array = _optional.cupy().ndarray
         if not all(type(x) is array or isinstance(x, NUMBERS) for x in args):
