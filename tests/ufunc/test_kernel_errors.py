@@ -52,19 +52,17 @@ def test_a_wrong_number_of_arguments_is_refused(device, key, count):
         add[key](*arrays)
 
 
-@pytest.mark.parametrize("named", [("out",), ("x", "out"), ("nowhere",)], ids=str)
-def test_arguments_go_by_place(device, named):
+def test_arguments_go_by_place_after_extents(device):
     x, out = there(device, np.ones(3), np.zeros(3))
-    given = dict.fromkeys(named, out)
 
     with pytest.raises(TypeError, match=r"positionally, .* add\[…\]\(x, y, out\)"):
-        add[3](x, x, **given)
+        add[3](x, x, out=out)
     with pytest.raises(TypeError, match=r"say for how many points it runs, add\[n\]"):
-        add(x, x, **given)
+        add(x, x, out)
     assert not xdev.to_numpy(out).any()
 
 
-@pytest.mark.parametrize("wrong", ["text", None, object(), {}], ids=type)
+@pytest.mark.parametrize("wrong", ["text", None, {}], ids=type)
 def test_what_is_no_array_is_refused(device, wrong):
     x, out = there(device, np.zeros(3), np.zeros(3))
 
@@ -80,7 +78,7 @@ def test_what_is_no_array_is_refused(device, wrong):
         (np.zeros(25, "b")[1:].view("d"), ValueError, "x is not aligned: copy it"),
         *(
             (np.zeros(3, dtype), TypeError, "add: x has dtype .*which kernels do not h")
-            for dtype in ("f2", ">f4", "O", "M8[s]", "U3", "f4,i4")
+            for dtype in ("f2", ">f4", "O", "M8[s]", "f4,i4")
         ),
     ],
     ids=str,
@@ -166,7 +164,7 @@ def returning(i, x, out):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (itself[3], "itself calls itself: write the recursion as a loop"),
+        (itself[3], "itself calls the kernel itself.*write a recursion as a loop"),
         (another[3], "another calls the kernel scaled, which runs over"),
         (lambda x, y: inside(x, out=y), "inside calls the kernel scaled"),
         (by_slices[3], r"x\[:\] = y\[:\].*elements are assigned in a loop"),
@@ -237,14 +235,6 @@ def highest(x, out):
     out[0] = x.max()
 
 
-def lowest(x, out):
-    out[0] = np.min(x)
-
-
-def middle(x, out):
-    out[0] = np.median(x)
-
-
 def product(x, out):
     out[0] = np.dot(x, x)
 
@@ -252,10 +242,6 @@ def product(x, out):
 def doubled(x, out):
     y = x * 2
     out[0] = y[0]
-
-
-def zeroed(x, out):
-    out[0] = np.zeros(3)[0] + x[0]
 
 
 def deleting(x, out):
@@ -267,18 +253,13 @@ def deleting(x, out):
 WHOLE = "compiled code has no {} of an array: write a loop over the elements"
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*np.dot"
-)  # numba-cuda's, and Numba's, of its speed
+@pytest.mark.filterwarnings("ignore:.*np.dot")  # of its speed
 @pytest.mark.parametrize(
     ("function", "words"),
     [
         (highest, WHOLE.format("max")),
-        (lowest, WHOLE.format("min")),
-        (middle, WHOLE.format("median")),
         (product, f"{WHOLE.format('dot')}|no linear algebra"),
         (doubled, r"new memory is asked for.* x \* 2 of an array"),
-        (zeroed, "new memory is asked for"),
         (deleting, "compiled code has no del: leave that line out"),
     ],
 )
@@ -305,34 +286,20 @@ def test_reductions_of_arrays_that_compiled_code_has(device):
         np.testing.assert_allclose(row, expected, rtol=1e-12)
 
 
-def test_calls_with_too_many_arguments_say_how_many_they_take(device):
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: x + 1, "takes 1 input and then 1 output, not 5 a"),
+        (lambda x, y: (x + y, x - y), "2 inputs and then up to 2 outputs, not 5"),
+    ],
+)
+def test_calls_with_too_many_arguments_say_how_many_they_take(device, function, words):
     (x,) = there(device, np.ones(3))
-    one = xdev.vectorize(lambda x: x + 1)
-    two = xdev.vectorize(lambda x, y: (x + y, x - y))
-
+    ufunc = xdev.vectorize(function)
     for _ in range(2):
-        with pytest.raises(TypeError, match="takes 1 input and then 1 output, not 3 a"):
-            one(x, x, x)
-        with pytest.raises(TypeError, match="2 inputs and then up to 2 outputs, not 5"):
-            two(x, x, x, x, x)
-        one(x)
-        two(x, x)
-
-
-def forgotten(i, x, out):
-    out = x[i]  # noqa: F841
-
-
-def total(x, out):
-    out = 0.0
-    for k in range(x.shape[0]):
-        out += x[k]  # read again: whoever wrote this knows
-
-
-def summed(x, out):
-    for k in range(x.shape[0]):
-        s = x[k]
-        out, x = s, k  # noqa: F841
+        with pytest.raises(TypeError, match=words):
+            ufunc(*[x] * 5)
+        ufunc(*[x] * ufunc.nin)
 
 
 @xdev.kernel
@@ -342,12 +309,7 @@ def read_first(i, x, out):
     x[i] = y[i]
 
 
-def test_a_parameter_that_is_only_bound_anew_is_refused():
-    with pytest.raises(TypeError, match=r"forgotten: out = … .* write out\[…\] = …"):
-        xdev.kernel(forgotten)
-    with pytest.raises(TypeError, match="summed: out = …"):
-        xdev.guvectorize("(n)->()")(summed)
-    xdev.guvectorize("(n)->()")(total)
+def test_parameters_are_names_like_others():
     found = ran("cpu", read_first, 2, np.arange(4.0), np.zeros(4))
     assert found.tolist() == [0, 0, 2, 0]
 
