@@ -5,8 +5,10 @@ kernels' own text, in which only the few lines of PTX are replaced.
 """
 
 import ctypes
+import math
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from functools import cache
@@ -24,6 +26,7 @@ from xdev.ufunc import (
     cuda,
     cuda_methods,
     cuda_operands,
+    kernels,
     vectorize,
 )
 
@@ -322,6 +325,52 @@ def gpu(tmp_path_factory):
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
 
 
+HOST_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
+
+
+class HostKernel:
+    """Stands for a loaded ``@kernel``: it runs for all points of the extents."""
+
+    def __init__(self, grid, narrow):
+        self.narrow, loop = narrow, kernels.grid_code.loop(grid)
+
+        def run(memory, blocks):
+            words = ctypes.string_at(memory, 8 * grid.words)
+            *slow, width = struct.unpack_from("3q", words)
+            assert 0 < blocks <= width
+            loop(0, math.prod(slow) * width, words)
+
+        self._run = HOST_KERNEL(run)
+        self.handle = address_of(self._run)
+
+
+@pytest.fixture
+def made(gpu, monkeypatch):  # noqa: ARG001
+    """Return the kernels that are loaded, compiled for the host."""
+    found = []
+
+    def load(*cubin):
+        found.append(HostKernel(*cubin))
+        return found[-1]
+
+    monkeypatch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
+    monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(kernels.launch, "Kernel", load)
+    code = kernels.grid_code
+    monkeypatch.setattr(code, "cubin", lambda grid, _, *, narrow: (grid, narrow))
+    return found
+
+
+@pytest.fixture
+def only_quick(monkeypatch):
+    """Return a function after which the general way of kernels fails."""
+
+    def refuse(*_):
+        pytest.fail("the general way was taken")
+
+    return lambda: monkeypatch.setattr(kernels, "run_on_cuda", refuse)
+
+
 @pytest.fixture(scope="module")
 def cp():
     """CuPy, for what runs on a real GPU."""
@@ -363,6 +412,20 @@ def shared(monkeypatch):
     noted = SimpleNamespace(elements=noting(team.elements), share=noting(team.share))
     monkeypatch.setattr(threads, "team", lambda: noted)
     return counts
+
+
+@pytest.fixture
+def four_threads(monkeypatch, shared):
+    """Four threads; how many each call was shared among."""
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)
+    return shared
+
+
+@pytest.fixture(params=[0.0, 3e-6, 1e9])
+def kernels_in_threads(request, monkeypatch, four_threads):  # noqa: ARG001
+    """Four threads, and every call of a kernel is worth them."""
+    for name, value in {"LONG": 1e-9, "PIECE": 1e-9, "TELLING": request.param}.items():
+        monkeypatch.setattr(threads, name, value)
 
 
 @pytest.fixture

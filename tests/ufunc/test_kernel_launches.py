@@ -1,68 +1,14 @@
 """What kernels and generalized ufuncs launch on CUDA, run on the host instead.
 
 All is real but the driver and the kernels' machine code: their functions, compiled for
-the host, read the same parameter.
+the host, read the same parameter. The fixture ``made`` lists the kernels that are loaded.
 """
-
-import ctypes
-import math
-import struct
 
 import numpy as np
 import pytest
 from running import dot
 
 import xdev
-from xdev.ufunc import kernels
-
-KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
-
-
-class HostKernel:
-    """Stands for a loaded kernel: its function runs for all points of the extents."""
-
-    def __init__(self, made, _):
-        grid, self.narrow = made
-        loop = kernels.grid_code.loop(grid)
-
-        def run(memory, blocks):
-            words = ctypes.string_at(memory, 8 * grid.words)
-            *slow, width = struct.unpack_from("3q", words)
-            assert 0 < blocks <= width
-            loop(0, math.prod(slow) * width, words)
-
-        self._run = KERNEL(run)
-        self.handle = ctypes.cast(self._run, ctypes.c_void_p).value
-
-
-@pytest.fixture
-def made(gpu, monkeypatch):  # noqa: ARG001
-    """Return the kernels that are loaded."""
-    found = []
-
-    def load(*cubin):
-        found.append(HostKernel(*cubin))
-        return found[-1]
-
-    def cubin(grid, _, *, narrow):
-        return (grid, narrow), ""
-
-    runtime = kernels._optional.cupy().cuda.runtime
-    monkeypatch.setattr(runtime, "getDevice", lambda: 0)
-    monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(kernels.launch, "Kernel", load)
-    monkeypatch.setattr(kernels.grid_code, "cubin", cubin)
-    return found
-
-
-@pytest.fixture
-def only_quick(monkeypatch):
-    """Return a function after which the general way fails."""
-
-    def refuse(*_):
-        pytest.fail("the general way was taken")
-
-    return lambda: monkeypatch.setattr(kernels, "run_on_cuda", refuse)
 
 
 def one(i, a, x, out):
@@ -102,7 +48,6 @@ def test_one_to_three_indices(gpu, made):  # noqa: ARG001
 @pytest.mark.parametrize(
     ("extents", "narrow"),
     [
-        ((10, 10), True),
         ((65_536, 1), True),
         (((65_535, 1), (1, 1)), True),
         (((65_536, 1), (1, 1)), False),
@@ -127,7 +72,6 @@ def test_only_grids_with_a_thread_for_each_point_are_narrow(gpu, made, extents, 
     [
         ((2**31 - 1,), (0,), True),
         ((2**31,), (0,), False),
-        ((1, 1), (2**31 - 8, 8), True),
         ((1, 1), (2**31, 8), False),
         ((1,), (-(2**31),), True),
         ((1,), (-(2**31) - 8,), False),
@@ -160,23 +104,13 @@ def test_a_call_like_one_before_is_only_a_launch(gpu, made, only_quick):
 
     np.testing.assert_array_equal(out, 3 * x)
     assert gpu.launches == before + 1
+    host = np.zeros(10, "f")
+    kernel[10](4.0, x, host)  # arrays of the host in turn
+    np.testing.assert_array_equal(host, 4 * x)
     y, out = gpu.sample(10, "f", seed=1), np.zeros(10, "f")
     kernel[(10,)]  # the same points, by another name: known by its own
     kernel[10](0.5, gpu.array(y), gpu.array(out))
     np.testing.assert_array_equal(out, y / 2)
-    assert len(made) == 1
-
-
-def test_arrays_of_the_host_and_of_cuda_in_turn(gpu, made):
-    kernel, x = xdev.kernel(one), gpu.sample(10, "f")
-    host, device = np.zeros(10, "f"), np.zeros(10, "f")
-    before = gpu.launches
-    for a in (1.0, 2.0, 3.0, 4.0, 5.0):
-        kernel[10](a, x, host)
-        kernel[10](a + 1, gpu.array(x), gpu.array(device))
-        np.testing.assert_array_equal(host, np.float32(a) * x)
-        np.testing.assert_array_equal(device, np.float32(a + 1) * x)
-    assert gpu.launches == before + 5
     assert len(made) == 1
 
 
@@ -187,13 +121,10 @@ def test_arrays_of_the_host_and_of_cuda_in_turn(gpu, made):
         (1.5, 2.5, "f"),
         (1.5, -0.0, "d"),
         (True, False, "?"),
-        (1j, 2 - 1j, "D"),
         (1j, 2 - 1j, "F"),
         (np.float32(1.5), np.float32(0.1), "d"),
-        (np.float64(1.5), np.float64(0.1), "d"),
         (np.int32(7), np.int32(-7), "i"),
         (np.uint64(7), np.uint64(2**64 - 1), "L"),
-        (np.bool_(True), np.bool_(False), "?"),
     ],
 )
 def test_numbers_of_each_kind_change(gpu, made, only_quick, first, second, dtype):
@@ -295,17 +226,14 @@ def both(x, factor, top, scaled):
 def at_points(gpu, made):  # noqa: ARG001
     """Return what a generalized ufunc gives for arrays of the stand-in."""
 
+    def there(x):
+        return gpu.array(x) if isinstance(x, np.ndarray) else x
+
     def call(function, *args, out=None, **keywords):
-        there = [gpu.array(x) if isinstance(x, np.ndarray) else x for x in args]
-        outs = (
-            None
-            if out is None
-            else tuple(x if x is None else gpu.array(x) for x in out)
-        )
-        found = function(*there, out=outs, **keywords)
-        return (
-            tuple(map(gpu.host, found)) if isinstance(found, tuple) else gpu.host(found)
-        )
+        outs = None if out is None else tuple(map(there, out))
+        found = function(*map(there, args), out=outs, **keywords)
+        several = isinstance(found, tuple)
+        return tuple(map(gpu.host, found)) if several else gpu.host(found)
 
     return call
 
@@ -314,7 +242,7 @@ def at_points(gpu, made):  # noqa: ARG001
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        *(((3, 4), (4,)), ((5, 3, 4), (4,)), ((5, 1, 3, 4), (6, 4)), ((0, 3, 4), (4,))),
+        *(((3, 4), (4,)), ((5, 1, 3, 4), (6, 4)), ((0, 3, 4), (4,))),
         ((2, 1, 3, 3, 4), (1, 7, 1, 4)),
     ],
     ids=str,
