@@ -26,6 +26,7 @@ from xdev.ufunc import (
     cuda,
     cuda_methods,
     cuda_operands,
+    foreign,
     kernels,
     vectorize,
 )
@@ -226,6 +227,20 @@ extern "C" void kernel(void* p, unsigned blocks)
         """Return a function's CUDA loops, with nothing known yet."""
         return self.ufunc(name)._cuda
 
+    def statistic(self, name):
+        """Return a reduction that makes something of sums, with nothing known yet."""
+        return cuda_methods.CudaReduction(self.loops("add"), 0, name)
+
+    def scatter_add(self, x, positions, y):
+        """Add float64 numbers in place at positions."""
+        loops, order = self.loops("add"), np.argsort(positions, kind="stable")
+        typing = loops.scalar.specialise((np.dtype("d"),) * 2)
+        types = x.dtype, y.dtype, typing.inputs, typing.outputs[0]
+        kernel = cuda_methods.Scatter(*types)
+        operands = x, positions[order], order, y
+        launch = cuda_methods.scattering(loops, typing, kernel, y.size)
+        launch([each.ctypes.data for each in operands])
+
     @staticmethod
     def sample(shape, char, seed=0):
         """Return small whole numbers of a dtype."""
@@ -323,6 +338,33 @@ def gpu(tmp_path_factory):
             yield made
         cuda_copies._plan.cache_clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
+
+
+class Tensor:
+    """Another library's array, with a dtype that NumPy does not know."""
+
+    dtype = "tensor.long"
+
+    def __init__(self, array):
+        self.array = array
+
+
+class Tensors:
+    """The adapter to it: it is told nothing of streams."""
+
+    mutable = True
+    on_cuda = staticmethod(lambda _: True)
+    to_native = staticmethod(lambda x, _: x.array)
+    stream = staticmethod(lambda _: None)
+    begin_write = staticmethod(lambda *_: None)
+    from_native = staticmethod(lambda made, _: Tensor(made))
+
+
+@pytest.fixture
+def tensor(monkeypatch):
+    """Another library's array, whose adapter is known."""
+    monkeypatch.setitem(foreign._known, Tensor, Tensors())
+    return Tensor
 
 
 HOST_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)

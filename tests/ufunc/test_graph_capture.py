@@ -1,9 +1,7 @@
 """Captures with a stand-in for the driver: what is recorded, freed, and refused."""
 
 import contextlib
-import ctypes
 import gc
-import threading
 import types
 
 import pytest
@@ -201,37 +199,6 @@ def test_refusals_destroy_the_graph_and_other_errors_pass(driver):
         run(driver, lambda: driver.array(1 << 27, "u1"))
 
 
-def test_the_capturing_stream_is_not_a_second_one(driver):
-    before = live_streams.several
-    several = []
-
-    def f():
-        live_streams.several = False
-        live_streams.see(driver.current[-1])
-        several.append(live_streams.several)
-        live_streams.several = before
-
-    run(driver, f)
-
-    assert several == [False]
-
-
-def test_graphs_used_in_a_capture_are_noted_in_their_thread(driver):
-    captures.includes("before")
-
-    def f():
-        thread = threading.Thread(target=captures.includes, args=("elsewhere",))
-        thread.start()
-        thread.join()
-        captures.includes("inner")
-
-    capture = captures.Capture(driver.pool, driver.home, 0)
-    capture.run(f, ())
-    captures.includes("after")
-
-    assert capture.inner == ["inner"]
-
-
 def test_kernels_of_functions_that_die_in_a_capture_stay_with_it(driver, monkeypatch):
     unloaded = []
     nothing = lambda *_: 0  # noqa: E731
@@ -262,51 +229,3 @@ def test_kernels_of_functions_that_die_in_a_capture_stay_with_it(driver, monkeyp
         run(driver, breaks)
     gc.collect()
     assert unloaded == [{}] * 4  # neither in the run that finds the line
-
-
-class Library:
-    """The driver's functions for graphs that record: nodes are numbers."""
-
-    def __init__(self, status=captures.RECORDS):
-        self.status = status
-        self.before = (ctypes.c_void_p * 2)(11, 12)
-        self.nodes, self.refusal = [], 0
-
-    def cuStreamGetCaptureInfo_v2(self, stream, *places):  # noqa: N802 - the driver's
-        status, name, graph, before, count = places
-        assert (stream.value, name) == (5, None)
-        status._obj.value, graph._obj.value = self.status, 77
-        before._obj.value, count._obj.value = ctypes.addressof(self.before), 2
-        return 0
-
-    def cuGraphAddChildGraphNode(self, place, graph, before, count, child):  # noqa: N802
-        found = (ctypes.c_void_p * count.value).from_address(before.value)
-        self.nodes.append((graph.value, list(found), child.value))
-        place._obj.value = 13
-        return self.refusal
-
-    def cuStreamUpdateCaptureDependencies(self, stream, nodes, count, flags):  # noqa: N802
-        assert (stream.value, count.value, flags) == (5, 1, captures.REPLACE)
-        self.nodes.append(nodes._obj.value)
-        return 0
-
-
-@pytest.fixture
-def library(monkeypatch):
-    made = Library()
-    monkeypatch.setattr(captures, "driver_library", lambda: made)
-    monkeypatch.setattr(captures.staging, "explain", "error {}".format)
-    return made
-
-
-def test_a_graph_follows_what_a_stream_has_recorded(library):
-    captures.embed(5, 99)
-    assert library.nodes == [(77, [11, 12], 99), 13]
-    library.nodes.clear()
-    library.status = 2  # invalidated
-    with pytest.raises(CaptureError, match="does not record"):
-        captures.embed(5, 99)
-    library.status, library.refusal = captures.RECORDS, 801
-    with pytest.raises(CaptureError, match="error 801"):
-        captures.embed(5, 99)
-    assert 13 not in library.nodes

@@ -3,7 +3,6 @@
 import gc
 import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,16 +28,6 @@ def test_replays_equal_calls_on_what_the_arrays_hold_then(device):
         assert g() is first
         expected = chain(values(seed), values(1))
         np.testing.assert_allclose(xdev.to_numpy(first), expected, rtol=1e-6)
-
-
-def test_results_keep_their_addresses(real_device):
-    x, y = arrays(real_device)
-    g = xdev.graph(chain, x, y)
-    before = address(g())
-    others = [chain(x, y) for _ in range(10)]
-
-    assert address(g()) == before
-    assert before not in map(address, others)
 
 
 def test_containers_come_back_as_they_are_and_hold_arguments(device):
@@ -93,16 +82,6 @@ def test_two_graphs_in_turn_and_one_inside_another(device):
     same(outer(), host(step(x, y) + y))
 
 
-def test_several_threads_replay_one_graph(device):
-    x, y = arrays(device)
-    g = xdev.graph(chain, x, y)
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: g(), range(4)))
-
-    assert all(each is found[0] for each in found)
-    same(found[0], host(chain(x, y)))
-
-
 def test_the_functions_own_error_comes_as_it_is(device):
     x, y = arrays(device)
 
@@ -141,14 +120,10 @@ def nodes(g):
 
 
 @pytest.mark.cuda
-def test_a_chain_is_one_graph_of_as_many_kernels(cuda):
-    assert nodes(xdev.graph(chain, *arrays(cuda))) == 5
-
-
-@pytest.mark.cuda
 def test_a_graph_inside_another_is_one_node_and_stays_with_it(cuda):
     x, y = arrays(cuda, n=1 << 20)
     inner = xdev.graph(chain, x, y)
+    assert nodes(inner) == 5
     held = [inner]
     other = xdev.Stream(cuda)
 
@@ -419,26 +394,14 @@ def reads(x):
     return float(x[0])
 
 
-def prints(x):
-    print(x)  # noqa: T201 - what is refused
-
-
 def branches(x):
     return step(x, x) if x.any() else x
-
-
-def downloads(x):
-    return xdev.to_numpy(x)
 
 
 def waits(x):
     made = step(x, x)
     xdev.synchronize(xdev.device_of(x))
     return made
-
-
-def waits_for_stream(x):
-    xdev.current_stream(xdev.device_of(x)).synchronize()
 
 
 def asks(x):
@@ -452,12 +415,6 @@ def allocates(x):
 
     memory = cupy.cuda.Memory(x.nbytes)
     step(x, x, out=cupy.ndarray(x.shape, "f4", cupy.cuda.MemoryPointer(memory, 0)))
-
-
-def allocates_by_numba(x):
-    from numba import cuda
-
-    step(x, x, out=cuda.device_array(x.shape, x.dtype))
 
 
 def acquires(x):
@@ -478,14 +435,10 @@ def multiplies(x):
     ("f", "offset"),
     [
         (reads, 1),
-        (prints, 1),
         (branches, 1),
-        (downloads, 1),
         (waits, 2),
-        (waits_for_stream, 1),
         (asks, 2),
         (allocates, 3),
-        (allocates_by_numba, 3),
         (acquires, 1),
         (uploads, 1),
         (multiplies, 2),

@@ -1,7 +1,7 @@
 """What kernels and generalized ufuncs launch on CUDA, run on the host instead.
 
 All is real but the driver and the kernels' machine code: their functions, compiled for
-the host, read the same parameter. The fixture ``made`` lists the kernels that are loaded.
+the host, read the same parameter. The fixture ``made`` lists those that are loaded.
 """
 
 import numpy as np
