@@ -181,19 +181,17 @@ def test_memory_from_elsewhere_is_refused_by_line(driver):
     assert where in str(error.value)
 
 
-def refused():
-    raise RuntimeError("the current stream is capturing")
-
-
-def interrupted():
-    raise KeyboardInterrupt
-
-
 def test_refusals_destroy_the_graph_and_other_errors_pass(driver):
+    def raising(error):
+        def f():
+            raise error
+
+        return f
+
     with pytest.raises(CaptureError, match="RuntimeError: the current stream is capt"):
-        run(driver, refused)
+        run(driver, raising(RuntimeError("the current stream is capturing")))
     with pytest.raises(KeyboardInterrupt):
-        run(driver, interrupted)
+        run(driver, raising(KeyboardInterrupt()))
     assert driver.destroyed == [7, 7]
     with pytest.raises(xdev.OutOfMemoryError):  # no fault of the function
         run(driver, lambda: driver.array(1 << 27, "u1"))

@@ -24,8 +24,8 @@ def differ(i, x, y, out):
 
 
 @xdev.kernel
-def reverse(i, x, out):
-    out[-i - 1] = x[i]
+def stencil(i, j, x, out):
+    out[i + 1, j + 1] = x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2]
 
 
 @xdev.kernel
@@ -75,7 +75,6 @@ E, K = np.arange(5, dtype="f"), np.arange(5)
 RESULTS = [
     *((add, (x, x), x + x) for x in map((np.arange(5000) % 11).astype, "bHilLfD")),
     (differ, (P, Q), P != Q),
-    (reverse, (K,), K[::-1]),
     (saxpy, (1 / 3, F, F), np.float32(1 / 3) * F + F * np.float32(0.5)),
     (scaled, (np.float64(1 / 3), F), 1 / 3 * F.astype("d")),
     *((fill, (x,), np.full(3, x)) for x in (True, 7, -(2**62), 2.5, 1 - 2j)),
@@ -141,24 +140,12 @@ def test_views_of_any_strides_are_read_and_written_in_place(device, view):
     expected = np.full(1000, -1.0)
     expected[view] = 2 * x[view]
     same(whole, expected)
-
-
-def test_arrays_of_several_axes_keep_their_strides(device):
-    @xdev.kernel
-    def stencil(i, j, x, out):
-        out[i + 1, j + 1] = 0.25 * (
-            x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2]
-        )
-
-    x = np.random.default_rng(0).random((60, 50))
-    given, out = there(device, x, np.zeros((48, 58)))
-
+    plane = np.random.default_rng(0).integers(0, 9, (60, 50))
+    given, out = there(device, plane, np.zeros((48, 58), np.int64))
     stencil[48 - 2, 58 - 2](given.T[:48, :58], out)
-
-    t, found = x.T[:48, :58], xdev.to_numpy(out)
-    inner = 0.25 * (t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:])
-    np.testing.assert_allclose(found[1:-1, 1:-1], inner, rtol=1e-15)
-    assert not found[[0, -1]].any()
+    t, expected = plane.T[:48, :58], np.zeros((48, 58), np.int64)
+    expected[1:-1, 1:-1] = t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:]
+    same(out, expected)
 
 
 def squares(i, x, out):

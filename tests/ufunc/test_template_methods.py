@@ -135,16 +135,6 @@ def test_places_are_of_one_axis_or_of_all(gpu):
         assert gpu.host(places(gpu.array(np.asarray(3.0)), axis=axis)) == 0
 
 
-def test_statistics_of_bfloat16_are_bfloat16(gpu):
-    brain = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
-    x = np.arange(3000).astype(brain)
-    for name, plain in (("mean", np.mean), ("std", np.std)):
-        made = gpu.statistic(name)(gpu.array(x), axis=None)
-
-        assert gpu.host(made) == np.asarray(plain(x.astype("d"))).astype(brain)
-        assert made.dtype == brain
-
-
 def test_corrections_of_other_types_are_numpys(gpu):
     variance, x = gpu.statistic("var"), gpu.sample((3, 4), "d")
     for correction in (1, True, np.int8(1), np.float32(1), np.asarray(1.0), np.nan):
@@ -238,18 +228,6 @@ def test_a_reduction_is_repeated_for_other_values_of_its_layout(gpu, shape):
 
                 expected = np.add.reduce(view, axis, dtype or "i")
                 np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
-
-
-def test_what_is_no_key_and_what_was_not_seen_goes_the_general_way(gpu):
-    total = xdev.vectorize(gpu.functions["add"], identity=0)
-    x = gpu.sample((5, 6), "d")
-    for axis in (1, (0, 1), np.int64(1), np.array(0)):
-        for _ in range(2):
-            made = total.reduce(gpu.array(x), axis)
-            np.testing.assert_array_equal(gpu.host(made), np.add.reduce(x, axis))
-    kept = total.reduce(gpu.array(x), 1, keepdims=True)
-    assert kept.shape == (5, 1)
-    assert gpu.host(total.reduce(gpu.array(x), 1, initial=5))[0] == x[0].sum() + 5
 
 
 @pytest.mark.parametrize(
