@@ -456,16 +456,10 @@ def shared(monkeypatch):
     return counts
 
 
-@pytest.fixture
-def four_threads(monkeypatch, shared):
-    """Four threads; how many each call was shared among."""
-    monkeypatch.setattr(_config, "num_threads", lambda: 4)
-    return shared
-
-
 @pytest.fixture(params=[0.0, 3e-6, 1e9])
-def kernels_in_threads(request, monkeypatch, four_threads):  # noqa: ARG001
+def kernels_in_threads(request, monkeypatch):
     """Four threads, and every call of a kernel is worth them."""
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)
     for name, value in {"LONG": 1e-9, "PIECE": 1e-9, "TELLING": request.param}.items():
         monkeypatch.setattr(threads, name, value)
 

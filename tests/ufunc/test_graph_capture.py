@@ -8,7 +8,6 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile import launch
 from xdev.errors import CaptureError
 from xdev.memory import Pool, hooks
 from xdev.memory.sources.fake import FakeSource
@@ -195,35 +194,3 @@ def test_refusals_destroy_the_graph_and_other_errors_pass(driver):
     assert driver.destroyed == [7, 7]
     with pytest.raises(xdev.OutOfMemoryError):  # no fault of the function
         run(driver, lambda: driver.array(1 << 27, "u1"))
-
-
-def test_kernels_of_functions_that_die_in_a_capture_stay_with_it(driver, monkeypatch):
-    unloaded = []
-    nothing = lambda *_: 0  # noqa: E731
-    library = types.SimpleNamespace(
-        cuLibraryLoadData=nothing,
-        cuLibraryGetKernel=nothing,
-        cuLibraryUnload=lambda _: unloaded.append(dict(driver.status)),
-    )
-    monkeypatch.setattr(launch, "connect", lambda: None)
-    monkeypatch.setattr(launch, "driver_library", lambda: library)
-    before = [launch.Kernel(b"", "loaded before")]
-
-    def f():
-        before.clear()
-        launch.Kernel(b"", "of a function that dies here")
-
-    capture = captures.Capture(driver.pool, driver.home, 0)
-    capture.run(f, ())
-    assert not unloaded
-    del capture
-    assert unloaded == [{}, {}]
-
-    def breaks():
-        f()
-        driver.status = dict.fromkeys(driver.status, "invalidated")
-
-    with pytest.raises(CaptureError, match=r"`driver\.status = "):
-        run(driver, breaks)
-    gc.collect()
-    assert unloaded == [{}] * 4  # neither in the run that finds the line

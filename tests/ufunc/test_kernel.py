@@ -55,23 +55,8 @@ def composed(i, x, out):
     out[i] = clipped(squared(x[i]))
 
 
-def clamp(i, n):
-    return max(0, min(i, n - 1))
-
-
-clamped = xdev.vectorize(clamp)
-
-
-@xdev.kernel
-def edged(i, x, out):
-    out[i] = x[clamp(i - 1, x.shape[0])] + x[clamped(i + 1, x.shape[0])] * 10.0
-    for k in range(clamp(i, 2)):
-        out[i] += k + 100.0
-
-
 F = np.random.default_rng(1).random(3000, dtype="f")
 P, Q = np.arange(9) % 2 == 0, np.arange(9) % 3 == 0
-E, K = np.arange(5, dtype="f"), np.arange(5)
 RESULTS = [
     *((add, (x, x), x + x) for x in map((np.arange(5000) % 11).astype, "bHilLfD")),
     (differ, (P, Q), P != Q),
@@ -79,11 +64,6 @@ RESULTS = [
     (scaled, (np.float64(1 / 3), F), 1 / 3 * F.astype("d")),
     *((fill, (x,), np.full(3, x)) for x in (True, 7, -(2**62), 2.5, 1 - 2j)),
     (composed, (np.linspace(0, 2, 50),), np.minimum(np.linspace(0, 2, 50) ** 2, 1.5)),
-    (
-        edged,
-        (E,),
-        E[np.maximum(K - 1, 0)] + E[np.minimum(K + 1, 4)] * 10 + 100 * np.minimum(E, 1),
-    ),
 ]
 
 
@@ -301,38 +281,6 @@ def test_arrays_and_grids_of_more_than_31_bits(device):
     start = 2**31 if device == "cuda" else 3000
     found = ran(device, last, start + 5, start, np.zeros(5, np.int64))
     assert found.tolist() == [start + k for k in range(5)]
-
-
-# The vector add of an article on GPU memory, as it was written, and as a kernel.
-
-N = 10_000
-
-
-@pytest.mark.cuda
-def test_numbas_kernels_take_xdevs_buffers_and_xdevs_numbas(cuda):
-    numba = pytest.importorskip("numba.cuda")
-
-    @numba.jit
-    def add_vectors_gpu(vec_a, vec_b, result):
-        idx = numba.threadIdx.x + numba.blockIdx.x * numba.blockDim.x
-        if idx < result.size:
-            result[idx] = vec_a[idx] + vec_b[idx]
-
-    kernel = add_vectors_gpu[(N + 31) // 32, 32]
-    vectors = np.random.default_rng(0).random((2, N), dtype=np.float32)
-    a, b = (xdev.to_device(x, cuda) for x in vectors)
-    result = xdev.empty(N, dtype=xdev.float32, device=cuda)
-    kernel(a, b, result)
-    xdev.synchronize(cuda)
-    assert_array_equal(xdev.to_numpy(result), sum(vectors))
-
-    a, b = map(numba.to_device, vectors)
-    theirs, ours = (numba.device_array_like(vectors[0]) for _ in range(2))
-    kernel(a, b, theirs)
-    add[N](a, b, ours)
-    host = theirs.copy_to_host(np.zeros(N, np.float32))
-    assert_array_equal(host, sum(vectors))
-    assert_array_equal(ours.copy_to_host(), host)
 
 
 @pytest.mark.cuda

@@ -187,22 +187,6 @@ def test_every_point_is_computed_once(shape):
     assert (out == 20).all()
 
 
-def test_few_points_that_take_long_are_shared(four_threads):
-    @xdev.kernel
-    def total(i, n, out):
-        value = 1.0
-        for k in range(n):
-            value = value * 0.5 + k % 3
-        out[i] = value
-
-    out = np.zeros(12)
-    total[12](200_000, out)
-
-    assert max(four_threads) == 4
-    assert len(set(out.tolist())) == 1
-    assert out[0] > 0
-
-
 @pytest.fixture
 def at_once():
     """Call a function of a number in four threads that take turns quickly."""

@@ -176,17 +176,6 @@ def test_slices_are_folded_as_numpy_does(gpu, axis):
         add.reduceat(gpu.array(x), [500], axis)
 
 
-def test_outer_pairs_every_element(gpu):
-    x, y, outer = (
-        gpu.sample((3, 4), "f"),
-        gpu.sample((5,), "d", 1),
-        gpu.ufunc("add").outer,
-    )
-    for one, there in ((x, gpu.array(x)), (2.0, 2.0)):
-        found = gpu.host(outer(there, gpu.array(y)))
-        np.testing.assert_array_equal(found, np.add.outer(one, y))
-
-
 def test_scatters_apply_repeated_positions_in_order(gpu):
     x, y, expected = np.zeros(50, "f"), gpu.sample(4000, "d"), np.zeros(50, "f")
     positions = np.random.default_rng(2).integers(0, 50, 4000)
@@ -251,20 +240,6 @@ def test_an_axis_that_is_no_integer_is_refused_every_time(gpu, axis):
             total.reduceat(gpu.array(x), [0], axis)
 
 
-@pytest.mark.parametrize("axis", [[0], [0, 1], []], ids=str)
-@pytest.mark.parametrize("shape", [(5, 6), ()], ids=str)
-def test_axes_in_a_list_are_refused_in_the_words_of_the_cpu(gpu, shape, axis):
-    total = xdev.vectorize(gpu.functions["add"], identity=0)
-    x = gpu.sample(shape, "d")
-    with pytest.raises(TypeError) as on_cpu:
-        total.reduce(x, axis)
-
-    for _ in range(2):
-        with pytest.raises(TypeError) as on_cuda:
-            total.reduce(gpu.array(x), axis)
-        assert str(on_cuda.value) == str(on_cpu.value)
-
-
 def test_an_array_of_no_dimensions_has_its_one_element_as_an_axis(gpu):
     total, x = gpu.ufunc("add"), np.asarray(3.0)
     for axis in (0, -1, None, ()) * 2:
@@ -285,30 +260,6 @@ def test_a_refused_repetition_goes_the_general_way(gpu):
         for _ in range(2):
             assert gpu.host(total.reduce(gpu.array(x))) == x.sum()
     gpu.use_stream(0)
-
-
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize(
-    ("char", "out"),
-    [
-        (char, out)
-        for k, char in enumerate("BifD")
-        for out in ("?hLefdD" if DEEP else "?hLefdD"[k::4])
-    ],
-)
-def test_folds_take_outs_dtype_as_numpys(gpu, char, out):
-    ufunc, x = gpu.ufunc("add", 0), np.full((3, 200), 3, char)
-    for method, shape, inputs in (
-        ("reduce", (3,), {}),
-        ("accumulate", (3, 200), {}),
-        ("reduceat", (3, 2), {"indices": [0, 50]}),
-    ):
-        expected, made = np.zeros(shape, out), np.zeros(shape, out)
-        getattr(np.add, method)(x, *inputs.values(), axis=1, out=expected)
-        keywords = {**inputs, "axis": 1, "dtype": None, "out": gpu.array(made)}
-        getattr(ufunc, method)(gpu.array(x), **keywords)
-
-        np.testing.assert_array_equal(made, expected)
 
 
 def test_a_repeated_reduction_is_the_first_one_and_neither_takes_more_memory(gpu, cp):
