@@ -134,33 +134,6 @@ def test_a_known_kernel_is_shown_and_pickled_as_before():
     assert x.tolist() == [2, 2, 2]
 
 
-# Views of one memory: in one thread a point sees what those before it wrote.
-
-N = 53
-
-
-@xdev.kernel
-def doubled(i, x, out):
-    out[i] = 2 * x[i]
-
-
-@pytest.mark.usefixtures("alone")
-def test_any_views_of_one_memory():
-    steps, starts = (1, -1, 2), (0, 1, N - 1, N + 1, 2 * N)
-    ways = [(start, step) for start in starts for step in steps]
-    for way in itertools.product(ways, repeat=2):
-        memory, expected = np.arange(5.0 * N), np.arange(5.0 * N)
-        x, out, plain, written = (
-            of[start : start + N * abs(step)][::step]
-            for of in (memory, expected)
-            for start, step in way
-        )
-        doubled[N](x, out)
-        for i in range(N):
-            written[i] = 2 * plain[i]
-        assert_array_equal(memory, expected, str(way))
-
-
 # Threads: they share a kernel's points, and call kernels themselves.
 
 
