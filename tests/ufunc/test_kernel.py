@@ -387,8 +387,8 @@ def test_a_swap_compares_bits(device):
     [
         ("h", lambda i, x: atomic.add(x, i, 1), "cannot update elements of int16"),
         ("D", lambda i, x: atomic.add(x, i, 1), "cannot update elements of complex128"),
-        ("i", lambda i, x: atomic.add(x, (i, i), 1), "takes one integer an axis, 1,"),
-        ("i", lambda i, x: atomic.max(x, 0.5, i), "takes one integer an axis, 1,"),
+        ("i", lambda i, x: atomic.add(x, (i, i), 1), "takes an integer or a tuple"),
+        ("i", lambda i, x: atomic.max(x, 0.5, i), "takes an integer or a tuple"),
         ("i", lambda i, x: atomic.min(i, i, x[i]), "takes an array, not int64"),
         ("i", lambda i, x: atomic.add(x, i, 1j), "takes real numbers for values"),
     ],

@@ -517,7 +517,10 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
             "float32 or float64"
         )
     elif len(axes) != a.ndim or not all(isinstance(k, types.Integer) for k in axes):
-        message = f"takes one integer an axis, {a.ndim}, for an index, not {index}"
+        message = (
+            "takes an integer or a tuple of them for an index, one for each of "
+            f"{a.ndim} axes, not {index}"
+        )
     elif not all(isinstance(x, types.Number | types.Boolean) for x in values) or any(
         isinstance(x, types.Complex) for x in values
     ):
