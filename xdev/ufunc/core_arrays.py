@@ -232,76 +232,49 @@ def _operands(signature: object) -> Types:
 # ``axes=``, ``axis=`` and ``keepdims=`` of a generalized ufunc, as NumPy has them.
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """Where the core dimensions of each operand are; they count from the end.
+def axes_of_cores(
+    layout: Layout,
+    name: str,
+    axes: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> list[Shape]:
+    """Return the axes of each operand's core dimensions, as a call's keywords say.
 
-    Parameters
-    ----------
-    operands : tuple of tuple of int
-        For each operand the axes of its core dimensions.
-    kept : bool
-        Whether an output without core dimensions keeps the input's, with length 1.
+    Where they are kept, those of an output are the input's, with length 1.
+
+    Raises
+    ------
+    TypeError
+        They do not fit the core dimensions, or each other.
     """
-
-    operands: tuple[Shape, ...]
-    kept: bool = False
-
-    @classmethod
-    def read(
-        cls,
-        layout: Layout,
-        name: str,
-        axes: Any = None,
-        axis: Any = None,
-        keepdims: bool = False,
-    ) -> Axes:
-        """Return what a call's keywords say.
-
-        Raises
-        ------
-        TypeError
-            They do not fit the core dimensions, or each other.
-        """
-        counts = [len(own) for own in layout.operands]
-        nin = len(layout.inputs)
-        if keepdims and (any(counts[nin:]) or len(set(counts[:nin])) > 1):
+    counts = [len(own) for own in layout.operands]
+    nin = len(layout.inputs)
+    if keepdims and (any(counts[nin:]) or len(set(counts[:nin])) > 1):
+        raise TypeError(
+            f"{name}: keepdims needs inputs of as many core dimensions each, and "
+            f"outputs without any, not {layout.text}"
+        )
+    if axis is not None:
+        if axes is not None or set(counts) - {0, 1}:
+            message = f"{name}: axis needs one core dimension, and no axes beside"
+            raise TypeError(message)
+        core_axes = [(axis,) * count for count in counts]
+    elif axes is None:
+        core_axes = [tuple(range(-count, 0)) for count in counts]
+    else:
+        listed = axes if isinstance(axes, list) else []
+        core_axes = [one if isinstance(one, tuple) else (one,) for one in listed]
+        if len(core_axes) == nin and not any(counts[nin:]):
+            core_axes += [()] * (len(counts) - nin)
+        if [len(one) for one in core_axes] != counts:
             raise TypeError(
-                f"{name}: keepdims needs inputs of as many core dimensions each, and "
-                f"outputs without any, not {layout.text}"
+                f"{name}: axes is a list with a tuple of axes for each operand, of "
+                f"{counts} core dimensions, not {axes}"
             )
-        if axis is not None:
-            if axes is not None or set(counts) - {0, 1}:
-                message = f"{name}: axis needs one core dimension, and no axes beside"
-                raise TypeError(message)
-            core_axes = [(axis,) * count for count in counts]
-        elif axes is None:
-            core_axes = [tuple(range(-count, 0)) for count in counts]
-        else:
-            listed = axes if isinstance(axes, list) else []
-            core_axes = [one if isinstance(one, tuple) else (one,) for one in listed]
-            if len(core_axes) == nin and not any(counts[nin:]):
-                core_axes += [()] * (len(counts) - nin)
-            if [len(one) for one in core_axes] != counts:
-                raise TypeError(
-                    f"{name}: axes is a list with a tuple of axes for each operand, of "
-                    f"{counts} core dimensions, not {axes}"
-                )
-        if keepdims:
-            core_axes[nin:] = core_axes[:1] * (len(counts) - nin)
-        return cls(tuple(tuple(map(index, one)) for one in core_axes), bool(keepdims))
-
-    def order(self, k: int, ndim: int, name: str) -> Shape:
-        """Return the axes of an operand, those of its core dimensions last.
-
-        Raises
-        ------
-        ValueError
-            It has not so many, or one is named twice.
-        """
-        own = normalize_axis_tuple(self.operands[k], ndim, f"{name}: operand {k}")
-        return (*(axis for axis in range(ndim) if axis not in own), *own)
+    if keepdims:
+        core_axes[nin:] = core_axes[:1] * (len(counts) - nin)
+    return [tuple(map(index, one)) for one in core_axes]
 
 
 # A function of core arrays on CUDA arrays: one thread for each loop index.
@@ -363,7 +336,8 @@ class CudaCores:
         function, name = self._function, self._function.name
         dtype = None if signature is None else signature[1][0]
         layout = function.layout
-        axes = Axes.read(layout, name, **keywords)
+        axes = axes_of_cores(layout, name, **keywords)
+        kept = bool(keywords.get("keepdims"))
         named = zip(args, function.labels, strict=True)
         inputs = [read(x, name, label) for x, label in named]
         results = outs or (None,) * len(layout.outputs)
@@ -376,7 +350,7 @@ class CudaCores:
             typing = function.specialise(asked, dtypes, dtype, casting)
             self._check_casts(inputs, outputs, typing, casting)
             with cuda_streams.ordered(arrays):
-                return self._run(typing, axes, inputs, outputs, results)
+                return self._run(typing, axes, inputs, outputs, results, kept=kept)
 
     def _check_casts(
         self,
@@ -405,33 +379,40 @@ class CudaCores:
     def _run(
         self,
         typing: CoreSpecialisation,
-        axes: Axes,
+        axes: list[Shape],
         inputs: Sequence[Array | Number],
         outputs: Sequence[Array | None],
         owners: Sequence[Any],
+        *,
+        kept: bool,
     ) -> Any:
         """Launch, after the results that nobody gave are made; return them all."""
-        layout, name, nin = self._function.layout, self._function.name, len(inputs)
+        layout, nin = self._function.layout, len(inputs)
         there = [y for y in outputs if y is not None]
         reads = [
-            _turned(_apart_on_cuda(x, to, there), axes.order(k, len(x.shape), name))
+            self._turned(_apart_on_cuda(x, to, there), own)
             if isinstance(x, Array)
             else x
-            for k, (x, to) in enumerate(zip(inputs, typing.inputs, strict=True))
+            for x, to, own in zip(inputs, typing.inputs, axes[:nin], strict=True)
         ]
         written = [
-            y if y is None else self._turned_output(axes, nin + k, y).shape
-            for k, y in enumerate(outputs)
+            None if y is None else self._turned(y, own, kept=kept).shape
+            for y, own in zip(outputs, axes[nin:], strict=True)
         ]
         shapes = [x.shape if isinstance(x, Array) else () for x in reads]
-        loop, shapes = layout.shapes(shapes, written, name)
+        loop, shapes = layout.shapes(shapes, written, self._function.name)
         results = [
-            self._made(axes, nin + k, shape, dtype) if y is None else y
-            for k, (y, shape, dtype) in enumerate(
-                zip(outputs, shapes, typing.outputs, strict=True)
+            self._made(own, shape + ((1,) * len(own) if kept else ()), dtype)
+            if y is None
+            else y
+            for y, own, shape, dtype in zip(
+                outputs, axes[nin:], shapes, typing.outputs, strict=True
             )
         ]
-        writes = [self._turned_output(axes, nin + k, y) for k, y in enumerate(results)]
+        writes = [
+            self._turned(y, own, kept=kept)
+            for y, own in zip(results, axes[nin:], strict=True)
+        ]
         if prod(loop):
             self._launch(typing, loop, reads, writes)
         first = next((x.owner for x in inputs if isinstance(x, Array)), None)
@@ -441,25 +422,30 @@ class CudaCores:
         )
         return whole if len(whole) > 1 else whole[0]
 
-    def _turned_output(self, axes: Axes, k: int, y: Array) -> Array:
-        """Return an output with its core dimensions last, those kept dropped."""
-        name = self._function.name
-        turned = _turned(y, axes.order(k, len(y.shape), name))
-        if not axes.kept:
-            return turned
-        loops = len(y.shape) - len(axes.operands[k])
-        if any(n != 1 for n in turned.shape[loops:]):
-            message = f"{name}: with keepdims, out has length 1 along core dimensions"
-            raise ValueError(message)
-        return turned.laid_out(turned.shape[:loops], turned.strides[:loops])
+    def _order(self, own: Shape, ndim: int) -> Shape:
+        """Return the axes of an operand, those of its core dimensions last."""
+        last = normalize_axis_tuple(own, ndim, self._function.name)
+        return (*(axis for axis in range(ndim) if axis not in last), *last)
 
-    def _made(self, axes: Axes, k: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    def _turned(self, x: Array, own: Shape, *, kept: bool = False) -> Array:
+        """Return an array with its core dimensions last; without them if kept."""
+        order = self._order(own, len(x.shape))
+        shape = tuple(x.shape[axis] for axis in order)
+        strides = tuple(x.strides[axis] for axis in order)
+        if kept:
+            loops = len(shape) - len(own)
+            if shape[loops:] != (1,) * len(own):
+                name = self._function.name
+                message = f"{name}: with keepdims, out has length 1 along core axes"
+                raise ValueError(message)
+            shape, strides = shape[:loops], strides[:loops]
+        return x.laid_out(shape, strides)
+
+    def _made(self, own: Shape, shape: Shape, dtype: np.dtype[Any]) -> Array:
         """Return a new output; ``shape`` has its core dimensions last."""
-        if axes.kept:
-            shape += (1,) * len(axes.operands[k])
-        order = axes.order(k, len(shape), self._function.name)
-        placed = tuple(shape[order.index(axis)] for axis in range(len(shape)))
+        order = self._order(own, len(shape))
         straight = tuple(range(len(shape)))
+        placed = tuple(shape[order.index(axis)] for axis in straight)
         return cuda.new_array(Result(placed, straight, dtype))
 
     def _launch(
@@ -511,12 +497,6 @@ class CudaCores:
                 self._kernels[key] = loaded(grid, narrow=narrow)
         run = launch_of(self._kernels[key], kinds, points, operands)
         run(handed(operands, dtypes, function.name, function.names))
-
-
-def _turned(x: Array, order: Shape) -> Array:
-    """Return an array with its axes in an order."""
-    shape = tuple(x.shape[axis] for axis in order)
-    return x.laid_out(shape, tuple(x.strides[axis] for axis in order))
 
 
 def _apart_on_cuda(x: Array, dtype: np.dtype[Any], writes: Sequence[Array]) -> Array:
