@@ -12,7 +12,8 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile.grid import Argument, Grid, cpu
+from xdev.compile import grid_code
+from xdev.compile.grid import Argument, Grid
 
 HEAD = """
 import numpy as np
@@ -179,12 +180,10 @@ def test_a_refusal_keeps_nothing_of_the_callers(device, called):
 def compiled_for_cuda(grid):
     if not all(map(_optional.installed, ("cupy", "numba_cuda"))):
         pytest.skip("needs numba-cuda and CuPy: the group cuda")
-    from xdev.compile.grid import cuda
-
-    return cuda.ltoir(grid, (9, 0), narrow=True, small=True)
+    return grid_code.ltoir(grid, (9, 0), narrow=True)
 
 
-@pytest.fixture(params=[cpu.loop, compiled_for_cuda], ids=["cpu", "cuda"])
+@pytest.fixture(params=[grid_code.loop, compiled_for_cuda], ids=["cpu", "cuda"])
 def refusal(request, written):
     """Return the reason for a refusal, of a kernel's body, and the line of it."""
 

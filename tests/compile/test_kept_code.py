@@ -198,13 +198,14 @@ def test_a_global_that_changes_after_typing_is_not_kept(load, folder):
 
 @needs_cuda
 def test_a_kernel_reads_its_own_globals_where_another_has_the_same_code(load):
-    from xdev.compile.grid import Argument, Grid, cuda
+    from xdev.compile.grid import Argument, Grid
+    from xdev.compile.grid_code import cubin
 
     def compiled(scale):
         program = load()
         program.SCALE = scale
         out = Argument(X.dtype, 1, contiguous=True, writable=True)
-        return cuda.cubin(Grid(program.k, 1, (out,)), (9, 0))[0]
+        return cubin(Grid(program.k, 1, (out,)), (9, 0))[0]
 
     for scale in (3.1, 7.7):
         assert struct.pack("<d", scale)[4:] in compiled(scale)

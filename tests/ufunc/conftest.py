@@ -5,8 +5,10 @@ kernels' own text, in which only the few lines of PTX are replaced.
 """
 
 import ctypes
+import math
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -25,7 +27,8 @@ from xdev.ufunc import (
     cuda,
     cuda_methods,
     cuda_operands,
-    cuda_reductions,
+    foreign,
+    kernels,
     vectorize,
 )
 
@@ -283,6 +286,20 @@ extern "C" void kernel(void* p, unsigned blocks)
         """Return a function's CUDA loops, with nothing known yet."""
         return self.ufunc(name)._cuda
 
+    def statistic(self, name):
+        """Return a reduction that makes something of sums, with nothing known yet."""
+        return cuda_methods.CudaReduction(self.loops("add"), 0, name)
+
+    def scatter_add(self, x, positions, y):
+        """Add float64 numbers in place at positions."""
+        loops, order = self.loops("add"), np.argsort(positions, kind="stable")
+        typing = loops.scalar.specialise((np.dtype("d"),) * 2)
+        types = x.dtype, y.dtype, typing.inputs, typing.outputs[0]
+        kernel = cuda_methods.Scatter(*types)
+        operands = x, positions[order], order, y
+        launch = cuda_methods.scattering(loops, typing, kernel, y.size)
+        launch([each.ctypes.data for each in operands])
+
     @staticmethod
     def sample(shape, char, seed=0):
         """Return small whole numbers of a dtype."""
@@ -366,13 +383,12 @@ def gpu(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda.CudaLoops, "kernel", host_kernels(folder))
         patch.setattr(cuda.BACKEND, "count", lambda: 1)
-        for module in (cuda, cuda_methods, cuda_reductions):
+        for module in (cuda, cuda_methods):
             patch.setattr(module, "require", lambda: None)
         patch.setattr(cuda.cuda_operands, "ordered", no_order)
-        patch.setattr(cuda_reductions, "straightened", made.straightened)
+        patch.setattr(cuda_methods, "straightened", made.straightened)
         patch.setattr(cuda_operands.Array, "cupy", copied)
-        for module in (cuda_reductions, cuda_methods):
-            patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
+        patch.setattr(cuda_methods, "_optional", SimpleNamespace(cupy=lambda: shim))
         patch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
         patch.setattr(_optional.cupy().cuda.runtime, "setDevice", lambda _: None)
         patch.setattr(cuda_copies, "_kernel", cache(lambda p, _: made.moves(p)))
@@ -382,6 +398,79 @@ def gpu(tmp_path_factory):
             yield made
         cuda_copies._plan.cache_clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
+
+
+class Tensor:
+    """Another library's array, with a dtype that NumPy does not know."""
+
+    dtype = "tensor.long"
+
+    def __init__(self, array):
+        self.array = array
+
+
+class Tensors:
+    """The adapter to it: it is told nothing of streams."""
+
+    mutable = True
+    on_cuda = staticmethod(lambda _: True)
+    to_native = staticmethod(lambda x, _: x.array)
+    stream = staticmethod(lambda _: None)
+    begin_write = staticmethod(lambda *_: None)
+    from_native = staticmethod(lambda made, _: Tensor(made))
+
+
+@pytest.fixture
+def tensor(monkeypatch):
+    """Another library's array, whose adapter is known."""
+    monkeypatch.setitem(foreign._known, Tensor, Tensors())
+    return Tensor
+
+
+HOST_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
+
+
+class HostKernel:
+    """Stands for a loaded ``@kernel``: it runs for all points of the extents."""
+
+    def __init__(self, grid, narrow):
+        self.narrow, loop = narrow, kernels.grid_code.loop(grid)
+
+        def run(memory, blocks):
+            words = ctypes.string_at(memory, 8 * grid.words)
+            *slow, width = struct.unpack_from("3q", words)
+            assert 0 < blocks <= width
+            loop(0, math.prod(slow) * width, words)
+
+        self._run = HOST_KERNEL(run)
+        self.handle = address_of(self._run)
+
+
+@pytest.fixture
+def made(gpu, monkeypatch):  # noqa: ARG001
+    """Return the kernels that are loaded, compiled for the host."""
+    found = []
+
+    def load(*cubin):
+        found.append(HostKernel(*cubin))
+        return found[-1]
+
+    monkeypatch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
+    monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(kernels.launch, "Kernel", load)
+    code = kernels.grid_code
+    monkeypatch.setattr(code, "cubin", lambda grid, _, *, narrow: (grid, narrow))
+    return found
+
+
+@pytest.fixture
+def only_quick(monkeypatch):
+    """Return a function after which the general way of kernels fails."""
+
+    def refuse(*_):
+        pytest.fail("the general way was taken")
+
+    return lambda: monkeypatch.setattr(kernels, "run_on_cuda", refuse)
 
 
 @pytest.fixture(scope="module")
@@ -425,6 +514,14 @@ def shared(monkeypatch):
     noted = SimpleNamespace(elements=noting(team.elements), share=noting(team.share))
     monkeypatch.setattr(threads, "team", lambda: noted)
     return counts
+
+
+@pytest.fixture(params=[0.0, 3e-6, 1e9])
+def kernels_in_threads(request, monkeypatch):
+    """Four threads, and every call of a kernel is worth them."""
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)
+    for name, value in {"LONG": 1e-9, "PIECE": 1e-9, "TELLING": request.param}.items():
+        monkeypatch.setattr(threads, name, value)
 
 
 @pytest.fixture

@@ -1,21 +1,18 @@
 """Captures with a stand-in for the driver: what is recorded, freed, and refused."""
 
 import contextlib
-import ctypes
 import gc
-import threading
-import types
+from types import SimpleNamespace
 
 import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile import launch
 from xdev.device.streams import live_streams
 from xdev.errors import CaptureError
-from xdev.memory import Pool, hooks
+from xdev.memory import Pool
 from xdev.memory.sources.fake import FakeSource
-from xdev.ufunc.graphs import cuda as captures
+from xdev.ufunc import graphs
 
 pytestmark = pytest.mark.skipif(
     not _optional.installed("cupy"), reason="allocates by CuPy's memory objects"
@@ -27,32 +24,15 @@ class DriverError(RuntimeError):
     """As CuPy's CUDARuntimeError is one."""
 
 
-class Driver:
+@pytest.fixture
+def driver(monkeypatch):  # noqa: C901 - its own small functions
     """Streams that record, as far as the capture asks for them."""
+    cupy, current, states, destroyed = _optional.cupy(), [], {}, []
 
-    def __init__(self):
-        self.current = []
-        self.status = {}  # by handle: "active" or "invalidated"
-        self.destroyed = []
-
-    def begin(self, handle):
-        assert handle not in self.status
-        self.status[handle] = "active"
-
-    def end(self, handle):
-        if handle not in self.status:
-            raise DriverError("cudaErrorIllegalState")
-        if self.status.pop(handle) == "invalidated":
+    def end(handle):
+        if states.pop(handle, "none") != "active":
             raise DriverError("cudaErrorStreamCaptureInvalidated: by a call before")
         return 7
-
-    def invalidate(self):
-        self.status = dict.fromkeys(self.status, "invalidated")
-
-
-@pytest.fixture
-def driver(monkeypatch):
-    made = Driver()
 
     class Stream:
         handles = iter(range(100, 200))
@@ -62,55 +42,56 @@ def driver(monkeypatch):
             self.ptr = next(self.handles)
 
         def __enter__(self):
-            made.current.append(self)
+            current.append(self)
 
         def __exit__(self, *_):
-            made.current.pop()
+            current.pop()
 
         def begin_capture(self, mode):
             assert mode == "thread-local"
-            made.begin(self.ptr)
+            states[self.ptr] = "active"
 
         def end_capture(self):
-            made.end(self.ptr)
+            end(self.ptr)
             return "graph"
 
         def is_capturing(self):
-            if made.status.get(self.ptr) == "invalidated":
+            if states.get(self.ptr) == "invalidated":
                 raise RuntimeError("an error has invalidated the capture sequence")
-            return self.ptr in made.status
+            return self.ptr in states
 
-    cupy = _optional.cupy()
-    cuda = types.SimpleNamespace(
+    cuda = SimpleNamespace(
         Stream=Stream,
         MemoryPointer=cupy.cuda.MemoryPointer,
-        get_current_stream=lambda: made.current[-1],
+        get_current_stream=lambda: current[-1],
         using_allocator=cupy.cuda.using_allocator,
-        runtime=types.SimpleNamespace(
+        memory=cupy.cuda.memory,
+        runtime=SimpleNamespace(
             streamCaptureModeThreadLocal="thread-local",
             CUDARuntimeError=DriverError,
-            streamEndCapture=made.end,
-            graphDestroy=made.destroyed.append,
+            streamEndCapture=end,
+            graphDestroy=destroyed.append,
         ),
     )
-    cuda.memory = cupy.cuda.memory
-    stand_in = types.SimpleNamespace(cuda=cuda)
-    monkeypatch.setattr(_optional, "cupy", lambda: stand_in)
-    monkeypatch.setattr(captures, "_relaxed", contextlib.nullcontext)
-    made.array = cupy.ndarray
-    made.home = Stream(non_blocking=True)
-    made.pool = Pool(FakeSource(capacity=1 << 26))
-    yield made
-    assert not made.status
-    assert not made.current
-    assert not live_streams.captured
+    monkeypatch.setattr(_optional, "cupy", lambda: SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(graphs, "_relaxed", contextlib.nullcontext)
+    pool, home = Pool(FakeSource(capacity=1 << 26)), Stream(non_blocking=True)
+
+    def run(f):
+        capture = graphs.Capture(pool, home, 0)
+        return capture.arena, *capture.run(f, ())
+
+    yield SimpleNamespace(
+        run=run,
+        states=states,
+        pool=pool,
+        array=cupy.ndarray,
+        destroyed=destroyed,
+    )
+    gc.collect()
+    assert (states, current, live_streams.captured) == ({}, [], set())
+    assert pool.stats().allocated == 0
     assert gc.isenabled()
-    assert not any(isinstance(x, captures.Capture) for x in hooks._listeners)
-
-
-def run(driver, f):
-    capture = captures.Capture(driver.pool, driver.home, 0)
-    return capture.arena, *capture.run(f, ())
 
 
 def test_what_is_allocated_lies_in_blocks_that_go_with_the_last_user(driver):
@@ -119,194 +100,58 @@ def test_what_is_allocated_lies_in_blocks_that_go_with_the_last_user(driver):
             x = driver.array(MIB, "u1")
         return x
 
-    arena, graph, result = run(driver, f)
+    arena, graph, result = driver.run(f)
 
     assert graph == "graph"
-    nbytes = sum(block.nbytes for block in arena.blocks)
-    assert driver.pool.stats().allocated == nbytes == 2 * MIB
+    assert driver.pool.stats().allocated == 2 * MIB
     assert any(
         b.address <= result.data.ptr and result.data.ptr + MIB <= b.address + b.nbytes
         for b in arena.blocks
     )
-    chunk = result.data.mem.xdev_chunk
-    assert chunk.address <= result.data.ptr < chunk.address + chunk.nbytes
-    del arena, chunk
+    del arena
     assert driver.pool.stats().allocated == MIB
-    del result
-    assert driver.pool.stats().allocated == 0
 
 
-def line(f, after):
-    return f"{__file__}:{f.__code__.co_firstlineno + after}"
+def raises(driver):
+    driver.states.update(dict.fromkeys(driver.states, "invalidated"))
+    raise DriverError("cudaErrorStreamCaptureUnsupported")
 
 
-def test_a_call_that_raises_is_named(driver):
-    def f():
-        _ = driver.array(MIB, "u1")
-        driver.invalidate()  # as a synchronising call does
-        raise DriverError("cudaErrorStreamCaptureUnsupported")
-
-    with pytest.raises(CaptureError) as error:
-        run(driver, f)
-
-    start = f"f cannot be captured: {line(f, 3)}, `raise DriverError("
-    assert str(error.value).startswith(start)
-    assert "cudaErrorStreamCaptureUnsupported" in str(error.value)
-    del error
-    gc.collect()
-    assert driver.pool.stats().allocated == 0
+def breaks(driver):  # as a call does that synchronises without a word
+    driver.states.update(dict.fromkeys(driver.states, "invalidated"))
+    return driver.array(10, "u1")
 
 
-def test_a_call_that_breaks_the_capture_without_a_word_is_named(driver):
-    def inner():
-        driver.status = dict.fromkeys(driver.status, "invalidated")
-
-    def f():
-        x = driver.array(10, "u1")
-        inner()
-        return x
-
-    with pytest.raises(CaptureError) as error:
-        run(driver, f)
-
-    assert f"{line(inner, 1)}, `driver.status = " in str(error.value)
+def acquires(driver):
+    return driver.pool.acquire(4096)
 
 
-def test_memory_from_elsewhere_is_refused_by_line(driver):
-    def f():
-        return driver.pool.acquire(4096)
+@pytest.mark.parametrize(
+    ("function", "line", "words"),
+    [
+        (raises, 2, "`raise DriverError.*cudaErrorStreamCaptureUnsupported"),
+        (breaks, 1, r"`driver\.states\.update"),
+        (acquires, 1, r"`return driver\.pool\.acquire\(4096\)` allocates"),
+    ],
+)
+def test_what_cannot_be_captured_is_named_by_line(driver, function, line, words):
+    where = f"test_graph_capture.py:{function.__code__.co_firstlineno + line}, "
 
-    with pytest.raises(CaptureError) as error:
-        run(driver, f)
-
-    where = f"{line(f, 1)}, `return driver.pool.acquire(4096)` allocates"
-    assert where in str(error.value)
-
-
-def refused():
-    raise RuntimeError("the current stream is capturing")
-
-
-def interrupted():
-    raise KeyboardInterrupt
+    with pytest.raises(CaptureError, match=f"cannot be captured: .*{where}{words}"):
+        driver.run(lambda: function(driver))
 
 
 def test_refusals_destroy_the_graph_and_other_errors_pass(driver):
+    def raising(error):
+        def f():
+            raise error
+
+        return f
+
     with pytest.raises(CaptureError, match="RuntimeError: the current stream is capt"):
-        run(driver, refused)
+        driver.run(raising(RuntimeError("the current stream is capturing")))
     with pytest.raises(KeyboardInterrupt):
-        run(driver, interrupted)
+        driver.run(raising(KeyboardInterrupt()))
     assert driver.destroyed == [7, 7]
     with pytest.raises(xdev.OutOfMemoryError):  # no fault of the function
-        run(driver, lambda: driver.array(1 << 27, "u1"))
-
-
-def test_the_capturing_stream_is_not_a_second_one(driver):
-    before = live_streams.several
-    several = []
-
-    def f():
-        live_streams.several = False
-        live_streams.see(driver.current[-1])
-        several.append(live_streams.several)
-        live_streams.several = before
-
-    run(driver, f)
-
-    assert several == [False]
-
-
-def test_graphs_used_in_a_capture_are_noted_in_their_thread(driver):
-    captures.includes("before")
-
-    def f():
-        thread = threading.Thread(target=captures.includes, args=("elsewhere",))
-        thread.start()
-        thread.join()
-        captures.includes("inner")
-
-    capture = captures.Capture(driver.pool, driver.home, 0)
-    capture.run(f, ())
-    captures.includes("after")
-
-    assert capture.inner == ["inner"]
-
-
-def test_kernels_of_functions_that_die_in_a_capture_stay_with_it(driver, monkeypatch):
-    unloaded = []
-    nothing = lambda *_: 0  # noqa: E731
-    library = types.SimpleNamespace(
-        cuLibraryLoadData=nothing,
-        cuLibraryGetKernel=nothing,
-        cuLibraryUnload=lambda _: unloaded.append(dict(driver.status)),
-    )
-    monkeypatch.setattr(launch, "connect", lambda: None)
-    monkeypatch.setattr(launch, "driver_library", lambda: library)
-    before = [launch.Kernel(b"", "loaded before")]
-
-    def f():
-        before.clear()
-        launch.Kernel(b"", "of a function that dies here")
-
-    capture = captures.Capture(driver.pool, driver.home, 0)
-    capture.run(f, ())
-    assert not unloaded
-    del capture
-    assert unloaded == [{}, {}]
-
-    def breaks():
-        f()
-        driver.status = dict.fromkeys(driver.status, "invalidated")
-
-    with pytest.raises(CaptureError, match=r"`driver\.status = "):
-        run(driver, breaks)
-    gc.collect()
-    assert unloaded == [{}] * 4  # neither in the run that finds the line
-
-
-class Library:
-    """The driver's functions for graphs that record: nodes are numbers."""
-
-    def __init__(self, status=captures.RECORDS):
-        self.status = status
-        self.before = (ctypes.c_void_p * 2)(11, 12)
-        self.nodes, self.refusal = [], 0
-
-    def cuStreamGetCaptureInfo_v2(self, stream, *places):  # noqa: N802 - the driver's
-        status, name, graph, before, count = places
-        assert (stream.value, name) == (5, None)
-        status._obj.value, graph._obj.value = self.status, 77
-        before._obj.value, count._obj.value = ctypes.addressof(self.before), 2
-        return 0
-
-    def cuGraphAddChildGraphNode(self, place, graph, before, count, child):  # noqa: N802
-        found = (ctypes.c_void_p * count.value).from_address(before.value)
-        self.nodes.append((graph.value, list(found), child.value))
-        place._obj.value = 13
-        return self.refusal
-
-    def cuStreamUpdateCaptureDependencies(self, stream, nodes, count, flags):  # noqa: N802
-        assert (stream.value, count.value, flags) == (5, 1, captures.REPLACE)
-        self.nodes.append(nodes._obj.value)
-        return 0
-
-
-@pytest.fixture
-def library(monkeypatch):
-    made = Library()
-    monkeypatch.setattr(captures, "driver_library", lambda: made)
-    monkeypatch.setattr(captures.pinned, "explain", "error {}".format)
-    return made
-
-
-def test_a_graph_follows_what_a_stream_has_recorded(library):
-    captures.embed(5, 99)
-    assert library.nodes == [(77, [11, 12], 99), 13]
-    library.nodes.clear()
-    library.status = 2  # invalidated
-    with pytest.raises(CaptureError, match="does not record"):
-        captures.embed(5, 99)
-    library.status, library.refusal = captures.RECORDS, 801
-    with pytest.raises(CaptureError, match="error 801"):
-        captures.embed(5, 99)
-    assert 13 not in library.nodes
+        driver.run(lambda: driver.array(1 << 27, "u1"))

@@ -1,7 +1,6 @@
 """Kernels compute on every device what the same loops compute in NumPy; atomics."""
 
 import pickle
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,8 +24,8 @@ def differ(i, x, y, out):
 
 
 @xdev.kernel
-def reverse(i, x, out):
-    out[-i - 1] = x[i]
+def stencil(i, j, x, out):
+    out[i + 1, j + 1] = x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2]
 
 
 @xdev.kernel
@@ -56,50 +55,15 @@ def composed(i, x, out):
     out[i] = clipped(squared(x[i]))
 
 
-def clamp(i, n):
-    return max(0, min(i, n - 1))
-
-
-clamped = xdev.vectorize(clamp)
-
-
-@xdev.kernel
-def edged(i, x, out):
-    out[i] = x[clamp(i - 1, x.shape[0])] + x[clamped(i + 1, x.shape[0])] * 10.0
-    for k in range(clamp(i, 2)):
-        out[i] += k + 100.0
-
-
-@xdev.kernel
-def around(i, starts, x, out):
-    total = 0.0
-    for k in range(starts[i], starts[i + 1]):
-        total += x[k]
-    out[i] = total
-
-
 F = np.random.default_rng(1).random(3000, dtype="f")
 P, Q = np.arange(9) % 2 == 0, np.arange(9) % 3 == 0
-E, K = np.arange(5, dtype="f"), np.arange(5)
-FROM_THE_END, WEIGHTS = np.array([-3, 2, -5, -6, 4], "i"), np.arange(1.0, 8)
 RESULTS = [
     *((add, (x, x), x + x) for x in map((np.arange(5000) % 11).astype, "bHilLfD")),
     (differ, (P, Q), P != Q),
-    (reverse, (K,), K[::-1]),
     (saxpy, (1 / 3, F, F), np.float32(1 / 3) * F + F * np.float32(0.5)),
     (scaled, (np.float64(1 / 3), F), 1 / 3 * F.astype("d")),
     *((fill, (x,), np.full(3, x)) for x in (True, 7, -(2**62), 2.5, 1 - 2j)),
     (composed, (np.linspace(0, 2, 50),), np.minimum(np.linspace(0, 2, 50) ** 2, 1.5)),
-    (
-        edged,
-        (E,),
-        E[np.maximum(K - 1, 0)] + E[np.minimum(K + 1, 4)] * 10 + 100 * np.minimum(E, 1),
-    ),
-    (
-        around,
-        (FROM_THE_END, WEIGHTS),
-        np.array([sum(WEIGHTS[k] for k in range(*s)) for s in pairwise(FROM_THE_END)]),
-    ),
 ]
 
 
@@ -115,49 +79,33 @@ def test_kernels_compute_every_element(device, kernel, args, expected):
 
 @xdev.kernel
 def one(i, out):
-    xdev.atomic.add(out, i, 1)
+    xdev.atomic.add(out, i, 1 + i)
 
 
 @xdev.kernel
 def two(i, j, out):
-    xdev.atomic.add(out, (i, j), 1)
+    xdev.atomic.add(out, (i, j), 1 + i + 10**5 * j)
 
 
 @xdev.kernel
 def three(i, j, k, out):
-    xdev.atomic.add(out, (i, j, k), 1)
+    xdev.atomic.add(out, (i, j, k), 1 + i + 10**5 * j + 10**10 * k)
 
 
 COUNTING = {1: one, 2: two, 3: three}
+BLOCKS = {1: [32], 2: [(1, 5), (1, 1), (8, 32)], 3: [(1, 1, 5)]}
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_point_is_run_once(device, shape):
+# Those of 70,000 rows are longer than a launch may be along any axis but the last.
+@pytest.mark.parametrize("shape", [*SHAPES, (70_000, 3), (70_000, 1, 2)], ids=str)
+def test_every_point_is_run_once_with_its_indices(device, shape):
     kernel, out = COUNTING[len(shape)], np.zeros(shape, np.int64)
-    block = 32 if len(shape) == 1 else (1,) * (len(shape) - 1) + (5,)
+    places = np.indices(shape)
+    expected = 1 + sum(10 ** (5 * k) * place for k, place in enumerate(places))
 
-    once = ran(device, kernel, shape, out)
-    assert_array_equal(once, np.ones(shape))
-    assert_array_equal(ran(device, kernel, (shape, block), once), np.full(shape, 2))
-
-
-def test_the_last_index_is_the_fastest(device):
-    @xdev.kernel
-    def place(i, j, k, out):
-        out[i, j, k] = i * 10000 + j * 100 + k
-
-    i, j, k = np.indices((5, 6, 7))
-    found = ran(device, place, (5, 6, 7), np.zeros((5, 6, 7), np.int64))
-    assert_array_equal(found, i * 10000 + j * 100 + k)
-
-
-@pytest.mark.parametrize("shape", [(3, 70_000), (70_000, 3), (70_000, 1, 2)])
-def test_grids_are_longer_than_a_launch_along_any_axis(device, shape):
-    key = shape, (1,) * len(shape)
-
-    found = ran(device, COUNTING[len(shape)], key, np.zeros(shape, np.int32))
-
-    assert found.min() == found.max() == 1
+    assert_array_equal(ran(device, kernel, shape, out), expected)
+    for block in BLOCKS[len(shape)]:
+        assert_array_equal(ran(device, kernel, (shape, block), out), expected)
 
 
 @pytest.mark.parametrize(
@@ -172,24 +120,12 @@ def test_views_of_any_strides_are_read_and_written_in_place(device, view):
     expected = np.full(1000, -1.0)
     expected[view] = 2 * x[view]
     same(whole, expected)
-
-
-def test_arrays_of_several_axes_keep_their_strides(device):
-    @xdev.kernel
-    def stencil(i, j, x, out):
-        out[i + 1, j + 1] = 0.25 * (
-            x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2]
-        )
-
-    x = np.random.default_rng(0).random((60, 50))
-    given, out = there(device, x, np.zeros((48, 58)))
-
+    plane = np.random.default_rng(0).integers(0, 9, (60, 50))
+    given, out = there(device, plane, np.zeros((48, 58), np.int64))
     stencil[48 - 2, 58 - 2](given.T[:48, :58], out)
-
-    t, found = x.T[:48, :58], xdev.to_numpy(out)
-    inner = 0.25 * (t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:])
-    np.testing.assert_allclose(found[1:-1, 1:-1], inner, rtol=1e-15)
-    assert not found[[0, -1]].any()
+    t, expected = plane.T[:48, :58], np.zeros((48, 58), np.int64)
+    expected[1:-1, 1:-1] = t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:]
+    same(out, expected)
 
 
 def squares(i, x, out):
@@ -251,9 +187,7 @@ def test_indices_of_any_integer_type_are_read_from_arrays(device, char, step):
     assert_array_equal(picked, plane.T[where, where[::-1]])
 
 
-@pytest.mark.parametrize(
-    ("char", "degree"), [*(("i", degree) for degree in (0, 1, 8, 37)), ("l", 3)]
-)
+@pytest.mark.parametrize(("char", "degree"), [("i", 0), ("i", 37), ("l", 3)])
 def test_rows_of_any_length_are_summed(device, char, degree):
     @xdev.kernel
     def spmv(i, starts, columns, values, x, out):
@@ -349,50 +283,6 @@ def test_arrays_and_grids_of_more_than_31_bits(device):
     assert found.tolist() == [start + k for k in range(5)]
 
 
-def test_one_kernel_runs_over_narrow_and_wide_grids(device):
-    @xdev.kernel
-    def number(i, j, out):
-        out[i, j] = i * 10 + j
-
-    for height, block in [(3, (8, 32)), (70_000, (1, 4)), (4, (1, 4))]:
-        shape = height, 3
-        found = ran(device, number, (shape, block), np.zeros(shape, np.int64))
-        i, j = np.indices(shape)
-        assert_array_equal(found, i * 10 + j)
-
-
-# The vector add of an article on GPU memory, as it was written, and as a kernel.
-
-N = 10_000
-
-
-@pytest.mark.cuda
-def test_numbas_kernels_take_xdevs_buffers_and_xdevs_numbas(cuda):
-    numba = pytest.importorskip("numba.cuda")
-
-    @numba.jit
-    def add_vectors_gpu(vec_a, vec_b, result):
-        idx = numba.threadIdx.x + numba.blockIdx.x * numba.blockDim.x
-        if idx < result.size:
-            result[idx] = vec_a[idx] + vec_b[idx]
-
-    kernel = add_vectors_gpu[(N + 31) // 32, 32]
-    vectors = np.random.default_rng(0).random((2, N), dtype=np.float32)
-    a, b = (xdev.to_device(x, cuda) for x in vectors)
-    result = xdev.empty(N, dtype=xdev.float32, device=cuda)
-    kernel(a, b, result)
-    xdev.synchronize(cuda)
-    assert_array_equal(xdev.to_numpy(result), sum(vectors))
-
-    a, b = map(numba.to_device, vectors)
-    theirs, ours = (numba.device_array_like(vectors[0]) for _ in range(2))
-    kernel(a, b, theirs)
-    add[N](a, b, ours)
-    host = theirs.copy_to_host(np.zeros(N, np.float32))
-    assert_array_equal(host, sum(vectors))
-    assert_array_equal(ours.copy_to_host(), host)
-
-
 @pytest.mark.cuda
 def test_a_kernel_runs_on_the_current_stream_and_copies_nothing(cuda):
     x = xdev.ones(2**22, dtype=xdev.float32, device=cuda)
@@ -407,7 +297,7 @@ def test_a_kernel_runs_on_the_current_stream_and_copies_nothing(cuda):
 
 @xdev.kernel
 def histogram(i, x, bins):
-    xdev.atomic.add(bins, x[i], 1)
+    xdev.atomic.add(bins, (-1, x[i]), 1)
 
 
 @xdev.kernel
@@ -430,11 +320,11 @@ def first(i, owner, won):
 @pytest.mark.parametrize("char", "iLf")
 def test_additions_are_all_counted(device, char):
     x = np.random.default_rng(0).integers(0, 7, 200_000)
-    given, bins = there(device, x, np.zeros(7, char))
+    given, bins = there(device, x, np.zeros((2, 7), char))
 
     histogram[x.size](given, bins)
 
-    same(bins, np.bincount(x, minlength=7).astype(char))
+    same(bins, np.array([[0] * 7, np.bincount(x, minlength=7)]).astype(char))
 
 
 def of_both_signs(char):
@@ -465,23 +355,17 @@ def test_extremes_equal_numpys(device, x, low, high):
 
 
 @pytest.mark.parametrize("char", "id")
-def test_an_addition_returns_what_was_there(device, char):
+def test_old_values_come_back_and_one_alone_swaps(device, char):
     counter, order = there(device, np.zeros(1, char), np.zeros(20_000, char))
-
-    tickets[20_000](counter, order)
-
-    assert np.array_equal(np.sort(xdev.to_numpy(order)), np.arange(20_000))
-
-
-@pytest.mark.parametrize("char", "lf")
-def test_one_alone_swaps(device, char):
     owner, won = there(device, np.full(10, -1, char), np.zeros(30_000, np.int32))
 
+    tickets[20_000](counter, order)
     first[30_000](owner, won)
 
+    assert_array_equal(np.sort(xdev.to_numpy(order)), np.arange(20_000))
     winners = np.flatnonzero(xdev.to_numpy(won))
     assert sorted(winners % 10) == list(range(10))
-    np.testing.assert_array_equal(xdev.to_numpy(owner)[winners % 10], winners)
+    assert_array_equal(xdev.to_numpy(owner)[winners % 10], winners)
 
 
 def test_a_swap_compares_bits(device):
@@ -498,28 +382,15 @@ def test_a_swap_compares_bits(device):
     assert xdev.to_numpy(given).tolist() == [1, 0, 1, 5]
 
 
-def test_elements_of_several_axes_and_from_the_end(device):
-    @xdev.kernel
-    def total(i, j, x, out):
-        atomic.add(out, (-1, j), x[i, j])
-
-    x = np.arange(60).reshape(20, 3)
-    given, out = there(device, x, np.zeros((2, 3), np.int64))
-
-    total[20, 3](given, out)
-
-    same(out, [[0, 0, 0], x.sum(0).tolist()])
-
-
 @pytest.mark.parametrize(
     ("char", "update", "message"),
     [
         ("h", lambda i, x: atomic.add(x, i, 1), "cannot update elements of int16"),
         ("D", lambda i, x: atomic.add(x, i, 1), "cannot update elements of complex128"),
-        ("i", lambda i, x: atomic.add(x, (i, i), 1), "needs 1 indices, one an axis"),
+        ("i", lambda i, x: atomic.add(x, (i, i), 1), "takes an integer or a tuple"),
         ("i", lambda i, x: atomic.max(x, 0.5, i), "takes an integer or a tuple"),
         ("i", lambda i, x: atomic.min(i, i, x[i]), "takes an array, not int64"),
-        ("i", lambda i, x: atomic.add(x, i, 1j), "takes no complex numbers"),
+        ("i", lambda i, x: atomic.add(x, i, 1j), "takes real numbers for values"),
     ],
 )
 def test_what_cannot_be_updated_is_refused(device, char, update, message):

@@ -42,29 +42,17 @@ def test_wrong_extents_are_refused(key, error, words):
         add[key]
 
 
-@pytest.mark.parametrize(
-    ("key", "count"), [(3, 2), (3, 4), ((3, 3), 3), ((1, 1, 1), 2)]
-)
-def test_a_wrong_number_of_arguments_is_refused(device, key, count):
-    arrays = there(device, *np.zeros((count, 3)))
-
-    with pytest.raises(TypeError, match=r"add\(i, x, y, out\) of . ind.* takes"):
-        add[key](*arrays)
-
-
-@pytest.mark.parametrize("named", [("out",), ("x", "out"), ("nowhere",)], ids=str)
-def test_arguments_go_by_place(device, named):
+def test_arguments_go_by_place_after_extents(device):
     x, out = there(device, np.ones(3), np.zeros(3))
-    given = dict.fromkeys(named, out)
 
     with pytest.raises(TypeError, match=r"positionally, .* add\[…\]\(x, y, out\)"):
-        add[3](x, x, **given)
+        add[3](x, x, out=out)
     with pytest.raises(TypeError, match=r"say for how many points it runs, add\[n\]"):
-        add(x, x, **given)
+        add(x, x, out)
     assert not xdev.to_numpy(out).any()
 
 
-@pytest.mark.parametrize("wrong", ["text", None, object(), {}], ids=type)
+@pytest.mark.parametrize("wrong", ["text", None, {}], ids=type)
 def test_what_is_no_array_is_refused(device, wrong):
     x, out = there(device, np.zeros(3), np.zeros(3))
 
@@ -75,12 +63,12 @@ def test_what_is_no_array_is_refused(device, wrong):
 @pytest.mark.parametrize(
     ("x", "error", "words"),
     [
-        ([1, 2, 3], TypeError, r"builtins.list: pass xdev.asarray"),
+        ([1, 2, 3], TypeError, r"list: pass xdev.asarray"),
         (np.ma.masked_less(np.arange(3), 1), TypeError, r"MaskedArray: pass x\.filled"),
         (np.zeros(25, "b")[1:].view("d"), ValueError, "x is not aligned: copy it"),
         *(
             (np.zeros(3, dtype), TypeError, "add: x has dtype .*which kernels do not h")
-            for dtype in ("f2", ">f4", "O", "M8[s]", "U3", "f4,i4")
+            for dtype in ("f2", ">f4", "O", "M8[s]", "f4,i4")
         ),
     ],
     ids=str,
@@ -131,11 +119,6 @@ def itself(i, x, out):
     itself[i](x, out)
 
 
-@xdev.kernel
-def another(i, x, out):
-    scaled(i, x, 2.0, out)
-
-
 @xdev.guvectorize("(n)->(n)")
 def inside(x, out):
     scaled[3](x, 2.0, out)
@@ -147,72 +130,56 @@ def by_slices(i, x, out):
 
 
 @xdev.kernel
-def assigning(i, x, out):
-    if (y := x[i]) > 1:
-        out[i] = y
-
-
-@xdev.kernel
-def generating(i, x, out):
-    out[i] = sum(x[i] * k for k in range(3))
-
-
-@xdev.kernel
 def returning(i, x, out):
     out[i] = x[i]
     return x[i]
 
 
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (itself[3], "itself calls itself: write the recursion as a loop"),
-        (another[3], "another calls the kernel scaled, which runs over"),
-        (lambda x, y: inside(x, out=y), "inside calls the kernel scaled"),
-        (by_slices[3], r"x\[:\] = y\[:\].*elements are assigned in a loop"),
-        (assigning[3], r"\(y := …\), write it before"),
-        (generating[3], r"a generator expression.*: write a loop"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Assigning a code object")  # Numba's, 3.13
-def test_functions_that_kernels_cannot_be_say_the_way_out(function, words):
-    x, out = np.ones(3), np.zeros(3)
-    with pytest.raises(TypeError, match=words):
-        function(x, out)
-    assert not out.any()
+@xdev.guvectorize("(n)->(n)")
+def highest(x, out):
+    out[0] = x.max()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "words"),
-    [
-        (recursive, "factorial calls itself"),
-        (returning, r"it returns float64, .*goes to its arrays.*\n  .*:\d+: def"),
-    ],
-    ids=repr,
-)
-def test_functions_that_no_device_runs_are_refused(device, kernel, words):
-    x, out = there(device, np.ones(3), np.zeros(3))
-    with pytest.raises(TypeError, match=words):
-        kernel[3](x, out)
-    assert not xdev.to_numpy(out).any()
+@xdev.guvectorize("(n)->(n)")
+def doubled(x, out):
+    y = x * 2
+    out[0] = y[0]
+
+
+@xdev.guvectorize("(n)->(n)")
+def deleting(x, out):
+    y = x[0]
+    out[0] = y
+    del y
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (plane[2], r"for 1 give it the extents plane\[h, w\]"),
-        (lambda x: add[3](1, 2, 3), "got no array"),  # noqa: ARG005
-        (
-            lambda x: scaled[3, 3](x, 2.0, x),
-            r"2 arguments \(factor, out\), not 3: each extent.* an index.*scaled\[n\]",
-        ),
-        (lambda x: scaled[3](x, 2.0), r"factor, out\), not 2: out is missing; each"),
-        (scaled[3], "not 1: factor, out are missing"),
+        (recursive[3], "factorial calls itself"),
+        (itself[3], "itself calls the kernel itself.*write a recursion as a loop"),
+        (inside, "inside calls the kernel scaled, which runs over"),
+        (by_slices[3], r"x\[:\] = y\[:\].*elements are assigned in a loop"),
+        (returning[3], r"it returns float64, .*goes to its arrays.*\n  .*:\d+: def"),
+        (highest, "has no max of an array: write a loop over the elements"),
+        (doubled, r"new memory is asked for.* x \* 2 of an array"),
+        (deleting, "compiled code has no del: leave that line out"),
+        (plane[3, 3], r"takes the arguments x, not 2: .* the extents plane\[n\]"),
+        (add[3], r"add\(i, x, y, out\) on a 1-d grid takes .*, not 2: .*"),
+        (add[1, 1, 1], "on a 3-d grid takes the arguments out, not 2: .*add.h, w"),
     ],
+    ids=repr,
 )
-def test_wrong_calls_say_what_is_missing(call, words):
+def test_functions_and_calls_that_cannot_be_say_the_way_out(device, call, words):
+    x, out = there(device, np.ones(3), np.zeros(3))
     with pytest.raises(TypeError, match=words):
-        call(np.ones(3))
+        call(x, out)
+    assert not xdev.to_numpy(out).any()
+
+
+def test_a_call_without_arrays_has_nowhere_to_go():
+    with pytest.raises(TypeError, match="got no array"):
+        add[3](1, 2, 3)
 
 
 def with_default(i, x=1):
@@ -235,60 +202,6 @@ def test_wrong_functions_are_refused(function):
         xdev.kernel(function)
 
 
-def highest(x, out):
-    out[0] = x.max()
-
-
-def lowest(x, out):
-    out[0] = np.min(x)
-
-
-def middle(x, out):
-    out[0] = np.median(x)
-
-
-def product(x, out):
-    out[0] = np.dot(x, x)
-
-
-def doubled(x, out):
-    y = x * 2
-    out[0] = y[0]
-
-
-def zeroed(x, out):
-    out[0] = np.zeros(3)[0] + x[0]
-
-
-def deleting(x, out):
-    y = x[0]
-    out[0] = y
-    del y
-
-
-WHOLE = "compiled code has no {} of an array: write a loop over the elements"
-
-
-@pytest.mark.filterwarnings(
-    "ignore:.*np.dot"
-)  # numba-cuda's, and Numba's, of its speed
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (highest, WHOLE.format("max")),
-        (lowest, WHOLE.format("min")),
-        (middle, WHOLE.format("median")),
-        (product, f"{WHOLE.format('dot')}|no linear algebra"),
-        (doubled, r"new memory is asked for.* x \* 2 of an array"),
-        (zeroed, "new memory is asked for"),
-        (deleting, "compiled code has no del: leave that line out"),
-    ],
-)
-def test_operations_on_whole_arrays_say_the_way_out(function, words, device):
-    with pytest.raises(TypeError, match=words):
-        xdev.guvectorize("(n)->()")(function)(*there(device, np.ones(3)))
-
-
 def test_reductions_of_arrays_that_compiled_code_has(device):
     @xdev.guvectorize("(n)->(m)")
     def facts(x, out):
@@ -307,34 +220,20 @@ def test_reductions_of_arrays_that_compiled_code_has(device):
         np.testing.assert_allclose(row, expected, rtol=1e-12)
 
 
-def test_calls_with_too_many_arguments_say_how_many_they_take(device):
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: x + 1, "takes 1 input and then 1 output, not 5 a"),
+        (lambda x, y: (x + y, x - y), "2 inputs and then up to 2 outputs, not 5"),
+    ],
+)
+def test_calls_with_too_many_arguments_say_how_many_they_take(device, function, words):
     (x,) = there(device, np.ones(3))
-    one = xdev.vectorize(lambda x: x + 1)
-    two = xdev.vectorize(lambda x, y: (x + y, x - y))
-
+    ufunc = xdev.vectorize(function)
     for _ in range(2):
-        with pytest.raises(TypeError, match="takes 1 input and then 1 output, not 3 a"):
-            one(x, x, x)
-        with pytest.raises(TypeError, match="2 inputs and then up to 2 outputs, not 5"):
-            two(x, x, x, x, x)
-        one(x)
-        two(x, x)
-
-
-def forgotten(i, x, out):
-    out = x[i]  # noqa: F841
-
-
-def total(x, out):
-    out = 0.0
-    for k in range(x.shape[0]):
-        out += x[k]  # read again: whoever wrote this knows
-
-
-def summed(x, out):
-    for k in range(x.shape[0]):
-        s = x[k]
-        out, x = s, k  # noqa: F841
+        with pytest.raises(TypeError, match=words):
+            ufunc(*[x] * 5)
+        ufunc(*[x] * ufunc.nin)
 
 
 @xdev.kernel
@@ -344,24 +243,6 @@ def read_first(i, x, out):
     x[i] = y[i]
 
 
-def test_a_parameter_that_is_only_bound_anew_is_refused():
-    with pytest.raises(TypeError, match=r"forgotten: out = … .* write out\[…\] = …"):
-        xdev.kernel(forgotten)
-    with pytest.raises(TypeError, match="summed: out = …"):
-        xdev.guvectorize("(n)->()")(summed)
-    xdev.guvectorize("(n)->()")(total)
+def test_parameters_are_names_like_others():
     found = ran("cpu", read_first, 2, np.arange(4.0), np.zeros(4))
     assert found.tolist() == [0, 0, 2, 0]
-
-
-@pytest.mark.parametrize("place", ["cpu", pytest.param("gpu", marks=pytest.mark.cuda)])
-def test_jax_arrays_are_no_outputs(place, request):
-    jax = pytest.importorskip("jax")
-    if place == "gpu":
-        request.getfixturevalue("cuda")
-    (first, *_) = jax.devices(place)
-    x, out = (jax.device_put(np.full(3, k), first) for k in (1.0, 0.0))
-
-    with pytest.raises(ValueError, match=r": out is read-only .as JAX's"):
-        add[3](x, x, out)
-    assert not np.asarray(out).any()

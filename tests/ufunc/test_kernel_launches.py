@@ -1,69 +1,14 @@
 """What kernels and generalized ufuncs launch on CUDA, run on the host instead.
 
 All is real but the driver and the kernels' machine code: their functions, compiled for
-the host, read the same parameter.
+the host, read the same parameter. The fixture ``made`` lists those that are loaded.
 """
-
-import ctypes
-import math
-import struct
 
 import numpy as np
 import pytest
 from running import dot
 
 import xdev
-from xdev.compile.grid import cpu as host_compiler
-from xdev.ufunc import cuda_grids as kernels
-
-KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
-
-
-class HostKernel:
-    """Stands for a loaded kernel: its function runs for all points of the extents."""
-
-    def __init__(self, made, _):
-        grid, self.narrow, self.small = made
-        loop = host_compiler.loop(grid)
-
-        def run(memory, blocks):
-            words = ctypes.string_at(memory, 8 * grid.words)
-            *slow, width = struct.unpack_from("3q", words)
-            assert 0 < blocks <= width
-            loop(0, math.prod(slow) * width, words)
-
-        self._run = KERNEL(run)
-        self.handle = ctypes.cast(self._run, ctypes.c_void_p).value
-
-
-@pytest.fixture
-def made(gpu, monkeypatch):  # noqa: ARG001
-    """Return the kernels that are loaded."""
-    found = []
-
-    def load(*cubin):
-        found.append(HostKernel(*cubin))
-        return found[-1]
-
-    def cubin(grid, _, *, narrow, small):
-        return (grid, narrow, small), ""
-
-    runtime = kernels._optional.cupy().cuda.runtime
-    monkeypatch.setattr(runtime, "getDevice", lambda: 0)
-    monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(kernels.launch, "Kernel", load)
-    monkeypatch.setattr(kernels.compiler, "cubin", cubin)
-    return found
-
-
-@pytest.fixture
-def only_quick(monkeypatch):
-    """Return a function after which the general way fails."""
-
-    def refuse(*_):
-        pytest.fail("the general way was taken")
-
-    return lambda: monkeypatch.setattr(kernels, "run", refuse)
 
 
 def one(i, a, x, out):
@@ -102,54 +47,38 @@ def test_one_to_three_indices(gpu, made):  # noqa: ARG001
 
 @pytest.mark.parametrize(
     ("extents", "narrow"),
-    [
-        ((10, 10), True),
-        ((65_536, 1), True),
-        (((65_535, 1), (1, 1)), True),
-        (((65_536, 1), (1, 1)), False),
-    ],
-    ids=str,
+    [(((65_535, 1), (1, 1)), True), (((65_536, 1), (1, 1)), False)],
 )
 def test_only_grids_with_a_thread_for_each_point_are_narrow(gpu, made, extents, narrow):
-    out = np.zeros((65_536, 10), "b")
-
     @xdev.kernel
     def mark(i, j, out):
         out[i, j] += 1
 
-    mark[extents](gpu.array(out))
+    mark[extents](gpu.array(out := np.zeros((65_536, 1), "b")))
 
     assert [kernel.narrow for kernel in made] == [narrow]
     assert out.sum() == mark[extents].extents.size
 
 
 @pytest.mark.parametrize(
-    ("shape", "strides", "narrow", "small"),
+    ("shape", "strides", "narrow"),
     [
-        ((2**31 - 1,), (0,), True, False),
-        ((2**31,), (0,), False, False),
-        ((2**28,), (0,), True, False),  # in bytes, of which a kernel may make a view
-        ((2**28 - 1,), (0,), True, True),
-        ((2**14, 2**14), (0, 0), True, False),
-        ((2**14, 2**14 - 1), (0, 0), True, True),
-        ((1, 1), (2**31 - 8, 8), True, True),
-        ((1, 1), (2**31, 8), False, True),
-        ((1,), (-(2**31),), True, True),
-        ((1,), (-(2**31) - 8,), False, True),
+        ((2**31 - 1,), (0,), True),
+        ((2**31,), (0,), False),
+        ((1, 1), (2**31, 8), False),
+        ((1,), (-(2**31),), True),
+        ((1,), (-(2**31) - 8,), False),
     ],
 )
-def test_sizes_beyond_31_bits_are_wide(gpu, made, shape, strides, narrow, small):
+def test_sizes_beyond_31_bits_are_wide(gpu, made, shape, strides, narrow):
     @xdev.kernel
     def first(i, x, out):
         out[i] = x.shape[0]
 
-    x, out = np.zeros(1), np.zeros(1, "l")
-    cupy = type(gpu.array(x))
-    view = cupy(shape, x.dtype, gpu.array(x).data, strides)
+    one, out = gpu.array(np.zeros(1)), np.zeros(1, "l")
+    first[1](type(one)(shape, "d", one.data, strides), gpu.array(out))
 
-    first[1](view, gpu.array(out))
-
-    assert [(kernel.narrow, kernel.small) for kernel in made] == [(narrow, small)]
+    assert [kernel.narrow for kernel in made] == [narrow]
     assert out.tolist() == [shape[0]]
 
 
@@ -165,23 +94,13 @@ def test_a_call_like_one_before_is_only_a_launch(gpu, made, only_quick):
 
     np.testing.assert_array_equal(out, 3 * x)
     assert gpu.launches == before + 1
+    host = np.zeros(10, "f")
+    kernel[10](4.0, x, host)  # arrays of the host in turn
+    np.testing.assert_array_equal(host, 4 * x)
     y, out = gpu.sample(10, "f", seed=1), np.zeros(10, "f")
     kernel[(10,)]  # the same points, by another name: known by its own
     kernel[10](0.5, gpu.array(y), gpu.array(out))
     np.testing.assert_array_equal(out, y / 2)
-    assert len(made) == 1
-
-
-def test_arrays_of_the_host_and_of_cuda_in_turn(gpu, made):
-    kernel, x = xdev.kernel(one), gpu.sample(10, "f")
-    host, device = np.zeros(10, "f"), np.zeros(10, "f")
-    before = gpu.launches
-    for a in (1.0, 2.0, 3.0, 4.0, 5.0):
-        kernel[10](a, x, host)
-        kernel[10](a + 1, gpu.array(x), gpu.array(device))
-        np.testing.assert_array_equal(host, np.float32(a) * x)
-        np.testing.assert_array_equal(device, np.float32(a + 1) * x)
-    assert gpu.launches == before + 5
     assert len(made) == 1
 
 
@@ -192,13 +111,10 @@ def test_arrays_of_the_host_and_of_cuda_in_turn(gpu, made):
         (1.5, 2.5, "f"),
         (1.5, -0.0, "d"),
         (True, False, "?"),
-        (1j, 2 - 1j, "D"),
         (1j, 2 - 1j, "F"),
         (np.float32(1.5), np.float32(0.1), "d"),
-        (np.float64(1.5), np.float64(0.1), "d"),
         (np.int32(7), np.int32(-7), "i"),
         (np.uint64(7), np.uint64(2**64 - 1), "L"),
-        (np.bool_(True), np.bool_(False), "?"),
     ],
 )
 def test_numbers_of_each_kind_change(gpu, made, only_quick, first, second, dtype):
@@ -235,16 +151,13 @@ def test_other_types_and_layouts_are_other_launches(gpu, made):
 
 
 def test_an_array_off_its_alignment_is_refused_after_one_that_is_not(gpu, made):
-    raw = np.zeros(17, "b")
-    right, wrong = (
-        gpu.array(np.ndarray(2, "d", raw[k : k + 16].data)) for k in range(2)
-    )
-    kernel = xdev.kernel(fill)
-    first, second = sorted((right, wrong), key=lambda x: x.data.ptr % 8)
-    kernel[2](1.0, first)
+    raw, kernel = np.zeros(32, "b"), xdev.kernel(fill)
+    start = -raw.ctypes.data % 8
+    right, wrong = (raw[start + k :][:16].view("d") for k in range(2))
+    kernel[2](1.0, gpu.array(right))
 
     with pytest.raises(ValueError, match="out is not aligned"):
-        kernel[2](1.0, second)
+        kernel[2](1.0, gpu.array(wrong))
     assert len(made) == 1
 
 
@@ -300,17 +213,14 @@ def both(x, factor, top, scaled):
 def at_points(gpu, made):  # noqa: ARG001
     """Return what a generalized ufunc gives for arrays of the stand-in."""
 
+    def there(x):
+        return gpu.array(x) if isinstance(x, np.ndarray) else x
+
     def call(function, *args, out=None, **keywords):
-        there = [gpu.array(x) if isinstance(x, np.ndarray) else x for x in args]
-        outs = (
-            None
-            if out is None
-            else tuple(x if x is None else gpu.array(x) for x in out)
-        )
-        found = function(*there, out=outs, **keywords)
-        return (
-            tuple(map(gpu.host, found)) if isinstance(found, tuple) else gpu.host(found)
-        )
+        outs = None if out is None else tuple(map(there, out))
+        found = function(*map(there, args), out=outs, **keywords)
+        several = isinstance(found, tuple)
+        return tuple(map(gpu.host, found)) if several else gpu.host(found)
 
     return call
 
@@ -319,7 +229,7 @@ def at_points(gpu, made):  # noqa: ARG001
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        *(((3, 4), (4,)), ((5, 3, 4), (4,)), ((5, 1, 3, 4), (6, 4)), ((0, 3, 4), (4,))),
+        *(((3, 4), (4,)), ((5, 1, 3, 4), (6, 4)), ((0, 3, 4), (4,))),
         ((2, 1, 3, 3, 4), (1, 7, 1, 4)),
     ],
     ids=str,

@@ -12,19 +12,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import xdev
-from xdev import _config
-from xdev.compile import threads
-from xdev.ufunc import kernels
 
 KNOWN = 3  # calls: the first is learnt
 fresh = xdev.kernel  # of a function that nobody called before
-
-
-@pytest.fixture
-def four(monkeypatch, shared):
-    """Four threads; how many each call was shared among."""
-    monkeypatch.setattr(_config, "num_threads", lambda: 4)  # which is read once
-    return shared
 
 
 def axpy(i, a, x, out):
@@ -74,10 +64,9 @@ def test_layouts_dtypes_and_extents_in_turn(dtype):
 
 
 NUMBERS = [
-    *(0.0, -0.0, 1.5, -3.25, 1 / 3, float("nan"), float("inf"), -float("inf")),
-    *(1e-46, 1e-300, 3.4028234e38, 0, 1, -1, 2**63 - 1, -(2**63), 255, True, False),
-    *(1j, complex(1 / 3, -2.5), np.float32(1 / 3), np.float64(1 / 3), np.int8(-3)),
-    *(np.uint8(200), np.int64(-5), np.uint64(2**64 - 1), np.bool_(True), np.int32(7)),
+    *(-0.0, 1 / 3, float("nan"), -float("inf"), 1e-46, 3.4028234e38, -1, 2**63 - 1),
+    *(-(2**63), True, complex(1 / 3, -2.5), np.float32(1 / 3), np.float64(1 / 3)),
+    *(np.int8(-3), np.uint8(200), np.uint64(2**64 - 1), np.bool_(True)),
     *(np.complex64(1 + 2j), np.complex128(1 - 2j)),
 ]
 
@@ -94,23 +83,6 @@ def test_numbers_of_every_kind(dtype):
         learnt(kernel[3], number, np.zeros(3, dtype))
         kernel[3](number, out)
         assert out.tobytes() == first.tobytes(), number
-
-
-@pytest.mark.usefixtures("alone")
-def test_numbers_that_do_not_fit_are_pythons():
-    out, bound = np.zeros(2, "f"), fresh(keep)[2]
-    learnt(bound, 1, out)
-    for number in (2**63, -(2**63) - 1, 10**30):
-        with pytest.raises(OverflowError, match=r"keep: value is"):
-            bound(number, out)
-    assert out.tolist() == [1, 1]
-    learnt(bound, 1.0, out)
-    for number in (1e300, -3.5e38):
-        with pytest.warns(RuntimeWarning, match="overflow"):
-            bound(number, out)
-        assert out.tolist() == [np.sign(number) * np.inf] * 2
-        bound(1.0, out)
-        assert out.tolist() == [1, 1]
 
 
 @pytest.mark.usefixtures("alone")
@@ -133,33 +105,11 @@ def test_an_array_that_became_read_only_or_was_freed_is_refused():
 
 
 @pytest.mark.usefixtures("alone")
-def test_other_arguments_go_to_python():
-    x, out = np.arange(4.0), np.zeros(4)
-    bound = learnt(fresh(axpy)[4], 2.0, x, out)
-    for wrong in ((2.0, x), (2.0, x, out, out), (), (2.0, x, [0] * 4), (2.0, x, "a")):
-        with pytest.raises(TypeError, match="axpy"):
-            bound(*wrong)
-    for args, named in [((2.0, x), {"out": out}), ((), {"a": 2.0, "x": x, "out": out})]:
-        with pytest.raises(TypeError, match="positionally"):
-            bound(*args, **named)
-    tail = np.zeros(40)[::10]
-    for a in (3.0, 4.0, 5.0):
-        for each in (x.view(type("Derived", (np.ndarray,), {})), x):
-            bound(a, each, tail)
-            assert_array_equal(tail, a * x)
-
-
-@pytest.mark.usefixtures("alone")
 def test_nothing_is_kept_alive():
     kernel = fresh(axpy)
     x, out = np.arange(4.0), np.zeros(4)
     bound = learnt(kernel[4], 2.0, x, out)
     kept = [weakref.ref(each) for each in (kernel, x, out)]
-    before = sys.getrefcount(None) if sys.version_info < (3, 12) else 0
-    for _ in range(1000):
-        bound(2.0, x, out)
-    if before:
-        assert abs(sys.getrefcount(None) - before) < 100
     del kernel, x, out, bound
     gc.collect()
     assert [each() for each in kept] == [None] * 3
@@ -174,45 +124,14 @@ def test_a_known_kernel_is_shown_and_pickled_as_before():
     bound = learnt(twice[3], np.ones(3))
     assert repr(bound) == "<xdev kernel 'twice'>[3]"
     assert pickle.loads(pickle.dumps(bound)) is bound  # noqa: S301
-    assert not hasattr(bound, "__dict__")
-    assert [twice[3], twice[True], twice[(3,)]] == [bound, twice[True], twice[(3,)]]
+    assert twice[3] is bound
     assert twice[True] is not twice[1]
     for same in (np.int64(3), np.array(3), (3,), ((3,), 256)):
         assert twice[same].extents == bound.extents
-    for k in range(2000):  # more than are known at a time
+    for k in range(500):  # more than are known at a time
         twice[k]
     twice[3](x := np.ones(3))
     assert x.tolist() == [2, 2, 2]
-
-
-# Views of one memory: in one thread a point sees what those before it wrote.
-
-N = 203
-
-
-@xdev.kernel
-def doubled(i, x, out):
-    out[i] = 2 * x[i]
-
-
-@pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("steps", list(itertools.product((1, -1, 2), repeat=2)))
-def test_any_views_of_one_memory(steps):
-    def views(of, starts):
-        return [
-            of[start : start + N * abs(step)][::step]
-            for start, step in zip(starts, steps, strict=True)
-        ]
-
-    for starts in itertools.product((0, 1, 3, N - 1, N, N + 1, 2 * N), repeat=2):
-        memory = np.arange(5.0 * N)
-        expected = memory.copy()
-        doubled[N](*views(memory, starts))
-        x, out = views(expected, starts)
-        for i in range(N):
-            out[i] = 2 * x[i]
-
-        assert_array_equal(memory, expected, str(starts))
 
 
 # Threads: they share a kernel's points, and call kernels themselves.
@@ -224,18 +143,14 @@ def count_plane(i, j, out):
 
 
 SHAPES = [
-    *((0, 5), (1, 1), (3, 7), (40, 41), (257, 300), (2, 9000), (9000, 2)),
-    *((n,) for n in (0, 1, 2, 3, 5, 1000, 99_991)),
+    *((0, 5), (1, 1), (3, 7), (257, 300), (2, 9000), (9000, 2)),
+    *((n,) for n in (1, 3, 1000, 99_991)),
 ]
 
 
-@pytest.mark.usefixtures("four")
-@pytest.mark.parametrize("telling", [0.0, 3e-6, 1e9])
+@pytest.mark.usefixtures("kernels_in_threads")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_point_is_computed_once(monkeypatch, shape, telling):
-    values = {"LONG": 1e-9, "PIECE": 1e-9, "TELLING": telling}
-    for name, value in values.items():  # so that every call is worth threads
-        monkeypatch.setattr(threads, name, value)
+def test_every_point_is_computed_once(shape):
     kernel = count_plane if len(shape) > 1 else fresh(count)
     out = np.zeros(shape, np.int64)
 
@@ -243,40 +158,6 @@ def test_every_point_is_computed_once(monkeypatch, shape, telling):
         kernel[shape](out)
 
     assert (out == 20).all()
-
-
-@pytest.mark.usefixtures("alone")
-def test_one_thread_asks_for_no_help(monkeypatch):
-    monkeypatch.setattr(threads, "team", None)  # which would be asked
-    out = np.zeros(1_000_000, np.int64)
-    learnt(fresh(count)[out.size], out)
-    assert (out == KNOWN).all()
-
-
-def test_few_points_that_take_long_are_shared(four):
-    @xdev.kernel
-    def total(i, n, out):
-        value = 1.0
-        for k in range(n):
-            value = value * 0.5 + k % 3
-        out[i] = value
-
-    out = np.zeros(12)
-    total[12](200_000, out)
-
-    assert max(four) == 4
-    assert len(set(out.tolist())) == 1
-    assert out[0] > 0
-
-
-def test_short_calls_and_those_of_no_points_are_the_callers_alone(monkeypatch, four):
-    count_plane[1, 1](np.zeros((1, 1), np.int64))
-    clock = itertools.count()  # the real one may tell of other programs
-    monkeypatch.setattr(threads, "perf_counter", lambda: 1e-9 * next(clock))
-    kernel, out = fresh(count), np.zeros(64, np.int64)
-    for n in (0, 64, 1, 64):
-        kernel[n](out)
-    assert not four
 
 
 @pytest.fixture
@@ -307,7 +188,7 @@ def test_threads_call_one_kernel_at_once_while_calls_are_forgotten(at_once):
             if not (out == a * x).all():
                 wrong.append(a)
         out = np.zeros(3)
-        for step in range(70 * thread, 70 * thread + 3 * kernels.MOST):
+        for step in range(70 * thread, 70 * thread + 800):
             few = x[:999:][:: step % 300 + 1][:3]
             learnt(small, 2.0, few, out)
             if out.tolist() != (2 * few).tolist():
@@ -315,63 +196,3 @@ def test_threads_call_one_kernel_at_once_while_calls_are_forgotten(at_once):
 
     at_once(use)
     assert not wrong
-
-
-COUNTING = """
-import os, threading, warnings
-import numpy as np
-import xdev
-from xdev.compile import threads
-threads.LONG = threads.PIECE = 1e-9
-
-@xdev.kernel
-def count(i, out):
-    out[i] += 1
-
-"""
-FORKED = """
-warnings.simplefilter("ignore")
-out, calls = np.zeros(300_000, int), 0
-def works():
-    global calls
-    for _ in range(5):
-        count[out.size](out)
-        calls += 1
-    return (out == calls).all() and threading.active_count() == 4
-
-assert works()
-child = os.fork()
-if not child:
-    fresh = threading.active_count() == 1
-    os._exit(0 if fresh and works() and works() else 1)
-assert os.waitpid(child, 0)[1] == 0
-assert works()
-"""
-ENDED = """
-bound = count[30_000]
-def for_ever():
-    out = np.zeros(30_000)
-    while True:
-        bound(out)
-
-out = np.zeros(30_000)
-bound(out)
-for _ in range(3):
-    threading.Thread(target=for_ever, daemon=True).start()
-for _ in range(300):
-    bound(out)
-print(set(out.tolist()))
-"""
-
-
-@pytest.mark.parametrize(
-    ("program", "times", "printed"), [(FORKED, 1, ""), (ENDED, 5, "{301.0}\n")]
-)
-def test_a_child_has_threads_of_its_own_and_programs_end(
-    python, tmp_path, program, times, printed
-):
-    file = tmp_path / "program.py"
-    file.write_text(COUNTING + program, encoding="utf-8")
-    for _ in range(times):
-        ran = python("-X", "dev", file, XDEV_NUM_THREADS="4")
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, printed, "")

@@ -1,32 +1,17 @@
 """Writes of kernels are seen: by the arrays, by compilers, and by autograd."""
 
 import itertools
-import math
-from types import ModuleType
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from running import there
 
 import xdev
 from xdev import atomic
 
 
-def cut(i):
-    return slice(i, i + 1)
-
-
-def cut_by_another(i):
-    return cut(i)
-
-
-def wrapped(i, n):
-    return i % n
-
-
-MODULE = ModuleType("module")
-MODULE.wrapped = wrapped
+def helped(y, i):
+    y[i] = 7
 
 
 @xdev.vectorize
@@ -39,10 +24,6 @@ def plain(i, y):
     y[i] = 7
 
 
-def augmented(i, y):
-    y[i] += 7
-
-
 def whole(i, y):
     y += 7 + i
 
@@ -51,31 +32,13 @@ def unpacked(i, y):
     _, y[i] = 1.0, 7.0
 
 
-def counted(i, y):
-    for y[i] in range(8):
-        pass
-
-
 def by_a_part(i, y):
-    part = y[i:]
+    part = y[slice(i, i + 1)]
     part[0] = 7
 
 
-def by_a_slice(i, y):
-    here = slice(i, i + 1)
-    part = y[here]
-    part[0] = 7
-
-
-def by_a_slice_of_a_helpers_helper(i, y):
-    here = cut_by_another(i)
-    part = y[here]
-    part[0] = 7
-
-
-def by_a_new_axis(i, y):
-    part = y[np.newaxis]
-    part[0, i] = 7
+def by_a_helper(i, y):
+    helped(y, i)
 
 
 def by_a_ufunc(i, y):
@@ -83,15 +46,11 @@ def by_a_ufunc(i, y):
 
 
 def by_another_name(i, y):
-    len = put  # noqa: A001 - its name is a reader's
-    len(y, i)
+    len = y  # noqa: A001 - its name is a reader's
+    len[i] = 7
 
 
 def atomically(i, y):
-    atomic.add(y, i, 7)
-
-
-def atomically_by_name(i, y):
     atomic.add(index=i, a=y, value=7)
 
 
@@ -100,28 +59,15 @@ def through_flat(i, y):
 
 
 WRITERS = [
-    *(plain, augmented, whole, unpacked, counted, by_a_part, by_a_slice),
-    *(by_a_slice_of_a_helpers_helper, by_a_new_axis, by_a_ufunc, by_another_name),
-    *(atomically, atomically_by_name, through_flat),
+    *(plain, whole, unpacked, by_a_part, by_a_helper, by_a_ufunc, by_another_name),
+    *(atomically, through_flat),
 ]
 
 
 def reads(i, y):
-    z = y[i] + y[wrapped(i, 2)] + y[i - 1] + len(y) + max(y[0], y[-1])
+    part = slice(i, i + 1)
+    z = y[i] + y[i - 1] + len(y) + max(y[0], y[-1]) + y[part][0]
     z += y.shape[0]
-    z += 1
-    j = MODULE.wrapped(i, 2)
-    z += y[j] + math.sqrt(y[j])
-
-
-def reads_beside_slices(i, y):
-    part = slice(i, i + 1)
-    _ = y[0] + y[-1] + y[i - i] + part.start
-
-
-def beside_slices(i, y):
-    part = slice(i, i + 1)
-    y[0] + y[i] + part.start
 
 
 def read_only():
@@ -145,9 +91,8 @@ def test_what_a_kernel_writes_is_seen(function):
     assert_array_equal(y, np.arange(4.0))
 
 
-@pytest.mark.parametrize("function", [reads, reads_beside_slices, beside_slices])
-def test_what_a_kernel_only_reads_is_not_taken_for_written(function):
-    kernel = xdev.kernel(function)
+def test_what_a_kernel_only_reads_is_not_taken_for_written():
+    kernel = xdev.kernel(reads)
     kernel[1](read_only())
     assert kernel.writes(1, read_only()) == kernel.writes(1, np.ones(4)) == frozenset()
 
@@ -190,13 +135,6 @@ def test_of_read_only_arrays_those_that_are_written_are_named():
     with pytest.raises(TypeError, match="has three arguments") as caught:
         another_reason[4](read_only())
     assert "read-only" not in str(caught.value)
-    with pytest.raises(TypeError, match="cannot compile two_by_one"):
-        two_by_one[4](np.arange(4), read_only())  # int64 += float64
-
-
-def test_arrays_without_elements_overlap_nothing(device):
-    (x,) = there(device, np.zeros(0))
-    two[0](x, x)
 
 
 # Arrays that share memory: a point sees what its own lines before have written.
@@ -210,18 +148,18 @@ def rewritten(i, x, y, out):
     y[i] = x[i] + 3  # of what the line before wrote, where out is x
 
 
-@pytest.mark.parametrize("places", list(itertools.product(range(3), repeat=3)))
-def test_arrays_that_are_the_same_are_read_as_written(device, places):
-    plain = [np.arange(k, k + N, dtype="f4") for k in range(3)]
-    given = [xdev.asarray(x, device=device, copy=True) for x in plain]
+def test_arrays_that_are_the_same_are_read_as_written(device):
+    for places in itertools.product(range(3), repeat=3):
+        plain = [np.arange(k, k + N, dtype="f4") for k in range(3)]
+        given = [xdev.asarray(x, device=device, copy=True) for x in plain]
 
-    rewritten[N](*(given[k] for k in places))
+        rewritten[N](*(given[k] for k in places))
 
-    x, y, out = (plain[k] for k in places)
-    for i in range(N):
-        rewritten.function(i, x, y, out)
-    for found, expected in zip(given, plain, strict=True):
-        assert_array_equal(xdev.to_numpy(found), expected)
+        x, y, out = (plain[k] for k in places)
+        for i in range(N):
+            rewritten.function(i, x, y, out)
+        for found, expected in zip(given, plain, strict=True):
+            assert_array_equal(xdev.to_numpy(found), expected)
 
 
 # PyTorch's tensors: autograd sees the writes, and no others.
@@ -230,10 +168,6 @@ def test_arrays_that_are_the_same_are_read_as_written(device, places):
 @pytest.fixture
 def torch():
     return pytest.importorskip("torch")
-
-
-def helped(x, i):
-    x[i] = 0
 
 
 @xdev.kernel
@@ -247,34 +181,9 @@ def added(i, x, y):
 
 
 @xdev.kernel
-def by_a_helper(i, x, y):
-    helped(y, i)
-    if x[i] > 9:
-        y[i] = 1
-
-
-@xdev.kernel
-def by_a_helper_alone(i, x, y):
+def helping(i, x, y):
     if x[i] < 99:
         helped(y, i)
-
-
-@xdev.kernel
-def to_a_part(i, x, y):
-    part = y[i:]
-    part[0] = x[i]
-
-
-@xdev.kernel
-def by_a_name(i, x, y):
-    z = y
-    z[i] = x[i]
-
-
-@xdev.kernel
-def summed(i, x, y):
-    for j in range(x.shape[1]):
-        y[i] += x[i, j] + x[i][j]
 
 
 @xdev.guvectorize("(n)->(n)")
@@ -283,10 +192,7 @@ def doubled(x, out):
         out[k] = 2 * x[k]
 
 
-KERNELS = [cleared, added, by_a_helper, by_a_helper_alone, to_a_part, by_a_name]
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", [cleared, added, helping], ids=repr)
 @pytest.mark.parametrize("place", [0, 1])
 def test_gradients_know_what_was_written_and_what_was_only_read(torch, kernel, place):
     w = torch.ones(4, dtype=torch.float64, requires_grad=True)
@@ -305,18 +211,9 @@ def test_gradients_know_what_was_written_and_what_was_only_read(torch, kernel, p
         assert w.grad.tolist() == [0, 1, 2, 3]
 
 
-def test_parts_that_are_only_read_are_told_from_elements(torch):
-    x, y = torch.ones(3, 4), torch.zeros(3)
-    summed[3](x, y)
-
-    assert y.tolist() == [8] * 3
-    assert (x._version, y._version) == (0, 1)
-
-
 def test_outputs_of_generalized_ufuncs_are_seen_to_be_written(torch):
     for call in (
         lambda y: doubled(torch.ones(4), y),
-        lambda y: doubled(torch.ones(4), out=y),
         lambda y: doubled(torch.ones(4), out=(y,)),
         lambda y: doubled(np.ones(4, np.float32), out=y),
     ):

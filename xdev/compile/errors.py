@@ -49,7 +49,7 @@ def _set(place: str) -> str:
 _ELEMENT = _set(f"(?:{_INTEGER})")
 _BEFORE = rf"(?:Tuple\((?:{_PLACE}, )*|UniTuple\()?"  # what stands before an odd index
 # Atomics: how Numba shows that one of another number of arguments is not known.
-_ATOMIC = r"<function {} at \w+>\)[^>]*>>> (\w+\(.*\))\n(?s:.*)grid/__init__\.py"
+_ATOMIC = r"<function {} at \w+>\)[^>]*>>> (\w+\(.*\))\n(?s:.*)grid\.py"
 # What stands anywhere in a compiler's text: the first holds, before all of PLAIN.
 WITHIN = {
     r"TypingError: (xdev\.atomic\..+)": r"\1",

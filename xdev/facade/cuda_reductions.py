@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xdev.facade import elementwise
-from xdev.ufunc.cuda_reductions import CudaReduction
+from xdev.ufunc.cuda_methods import CudaReduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable

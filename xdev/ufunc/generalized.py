@@ -11,18 +11,13 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import memory
-from xdev.compile import loops, threads
-from xdev.compile.grid import Argument, cpu
+from xdev.compile import grid_code, loops, threads
+from xdev.compile.grid import Argument
 from xdev.ufunc import calls, sources
 from xdev.ufunc.argument_errors import explain
+from xdev.ufunc.core_arrays import Layout, parse_cores
 from xdev.ufunc.inputs import CountingParameters, strong
-from xdev.ufunc.kernel_arguments import (
-    SUPPORTED,
-    Layout,
-    parse_cores,
-    result_type,
-)
-from xdev.ufunc.kernel_functions import check_plain, typed
+from xdev.ufunc.kernel_functions import SUPPORTED, check_plain, result_type, typed
 from xdev.ufunc.layout import POOLED
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
@@ -33,8 +28,8 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Sequence
 
+    from xdev.ufunc.core_arrays import Types
     from xdev.ufunc.cuda_layout import Shape
-    from xdev.ufunc.kernel_arguments import Types
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.sources import FunctionScope
 
@@ -416,7 +411,7 @@ class CpuCores:
         ufunc = self._ufuncs.get(typing)
         if ufunc is None:
             function = self._function
-            loop = cpu.inner_loop(
+            loop = grid_code.inner_loop(
                 typing.function,
                 typing.arguments,
                 function.layout.places,

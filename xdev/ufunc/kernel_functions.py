@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
-from dis import get_instructions
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import numpy as np
 
 from xdev import _config
 from xdev._forks import module_lock
-from xdev.compile.grid import Grid, packer
-from xdev.compile.grid.cpu import writes
-from xdev.errors import users_level
-from xdev.ufunc import literals, sources
+from xdev.compile.grid import Argument, Grid, packer
+from xdev.compile.grid_code import writes
+from xdev.errors import type_name, users_level
+from xdev.ufunc import foreign, literals, sources
+from xdev.ufunc.argument_errors import PAGE
+from xdev.ufunc.cuda_layout import contiguous
+from xdev.ufunc.cuda_operands import Array, Number
+from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import (
+    is_dask,
     positional,
     refuse_arrays,
     refuse_deferred,
     refuse_lost,
     refuse_raising,
 )
-from xdev.ufunc.kernel_arguments import types
-from xdev.ufunc.kinds import Rules
+from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.rewriting import Checks, Ranges
 from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
-
-    from xdev.compile.grid import Argument
-    from xdev.ufunc.cuda_operands import Array, Number
     from xdev.ufunc.sources import FunctionScope
 
 
@@ -75,7 +75,6 @@ Call = tuple[KernelPlan, list[tuple[int, Any]], list[int]]
 _lock = module_lock()  # guards the making of plans: each is made once
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
-FAST = re.compile(r"(LOAD|STORE)_FAST")
 
 
 @final
@@ -115,18 +114,8 @@ class KernelFunction:
     ) -> KernelPlan:
         """Return what runs for arguments, compiled once.
 
-        Parameters
-        ----------
-        key : tuple
-            All that it depends on beside the number of indices.
-        indices : int
-            How many of the parameters are indices.
-        operands : sequence of Array and Number
-            The arguments.
-        compile_ : callable
-            Returns the machine code of what :meth:`typed` returns.
-        checked : bool
-            As :meth:`typed` takes it.
+        ``key`` is all that it depends on beside the number of indices; ``compile_``
+        returns the machine code of what :meth:`typed` returns.
 
         Raises
         ------
@@ -171,6 +160,34 @@ class KernelFunction:
             self._writes[key] = self._flat.union(names)
         return self._writes[key]
 
+    def begin_writes(
+        self,
+        args: Sequence[Any],
+        operands: Sequence[Array | Number],
+        names: Sequence[str],
+        plan: KernelPlan,
+    ) -> None:
+        """Tell the libraries of arrays that they are about to be written.
+
+        Those that keep arrays for later, as autograd does, are told of no others.
+
+        Raises
+        ------
+        TypeError
+            A library forbids it.
+        """
+        if not foreign.any_of(args):
+            return
+        try:
+            written: Iterable[str] = plan.writes()
+        except TypeError:  # what only CUDA compiles: any may be written
+            written = names
+        for x, operand, label in zip(args, operands, names, strict=True):
+            adapter = foreign.of(type(x))
+            writable = isinstance(operand, Array) and operand.writable
+            if adapter and writable and label in written:
+                adapter.begin_write(x, self.name, label)
+
     @cached_property
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
@@ -201,10 +218,9 @@ class KernelFunction:
         TypeError
             It cannot be compiled for arrays that may be written either.
         """
-        pairs = zip(self.names[indices:], arguments, strict=True)
         frozen = [
             label
-            for label, each in pairs
+            for label, each in zip(self.names[indices:], arguments, strict=True)
             if each.ndim is not None and not each.writable
         ]
         line, cause = "", None
@@ -218,32 +234,15 @@ class KernelFunction:
             if written.isdisjoint(frozen):
                 raise
             line, cause = f"\n{str(error).splitlines()[-1]}", error
-        labels = [label for label in frozen if label in written]
-        if labels:
-            one = "is" if len(labels) == 1 else "are"
+        if refused := [f"{x} is read-only" for x in frozen if x in written]:
             raise ValueError(
                 f"{self.name} writes into an array that may not be written: "
-                f"{', '.join(labels)} {one} read-only (as JAX's arrays always are): "
+                f"{', '.join(refused)} (as JAX's arrays always are): "
                 f"pass a copy that may be written{line}"
             ) from cause
 
-    def refuse_reported(self, report: Sequence[int], indices: int) -> None:
-        """Raise the error that a kernel has reported, if there is one.
-
-        Parameters
-        ----------
-        report : sequence of int
-            What :mod:`xdev.compile.grid` writes.
-        indices : int
-            How many of the parameters are indices.
-
-        Raises
-        ------
-        IndexError
-            An access was out of bounds.
-        """
-        if not report[0]:
-            return
+    def refuse_reported(self, report: Sequence[int], indices: int) -> NoReturn:
+        """Raise the error that a kernel of so many indices has reported."""
         number, axis, index, length = report[1:5]
         point = ", ".join(map(str, report[-indices:]))
         raise IndexError(
@@ -261,18 +260,10 @@ class KernelFunction:
         """
         names = self.names[indices:]
         if count != len(names) or len(self.names) <= indices:
-            index = "index" if indices == 1 else "indices"
-            taken = "argument" if len(names) == 1 else "arguments"
             message = (
-                f"{self.name}({', '.join(self.names)}) of {indices} {index} takes "
-                f"{len(names)} {taken} ({', '.join(names)}), not {count}: "
-            )
-            if missing := names[count:]:
-                verb = "is" if len(missing) == 1 else "are"
-                message += f"{', '.join(missing)} {verb} missing; "
-            message += (
-                "each extent in the brackets gives an index, by which its parameters "
-                "begin"
+                f"{self.name}({', '.join(self.names)}) on a {indices}-d grid takes the "
+                f"arguments {', '.join(names)}, not {count}: each extent in the "
+                "brackets gives an index, by which its parameters begin"
             )
             extents = EXTENTS.get(len(self.names) - count)
             if extents:
@@ -365,26 +356,15 @@ def _replacement(
 ) -> object:
     """Return what compiled code uses for the value of an outside name.
 
-    Parameters
-    ----------
-    own : callable
-        The kernel's function, which reads it.
-    working : numpy.dtype
-        What floats are.
-    value : object
-        A ufunc's function, or a plain one, becomes one that can be called.
+    A ufunc's function, or a plain one, becomes one that can be called.
     """
     typed = getattr(value, "_typed", None)
     if isinstance(typed, KernelFunction):
-        if typed.function is own:
-            message = f"{typed.name} calls itself: write the recursion as a loop"
-        else:
-            message = (
-                f"{own.__name__} calls the kernel {typed.name}, which runs over points "
-                "of its own: call one after the other, or make what both need a plain "
-                "function"
-            )
-        raise TypeError(message)
+        raise TypeError(
+            f"{own.__name__} calls the kernel {typed.name}, which runs over points of "
+            "its own: call one after the other, make what both need a plain function, "
+            "or write a recursion as a loop"
+        )
     scalar = within(value)
     if scalar is None:
         return value
@@ -424,26 +404,119 @@ def check_plain(
         "compiled code cannot: write a mark into an array, and look at it after the "
         "call",
     )
-    for lost in _bound_anew(function):
-        raise TypeError(
-            f"{function.__name__}: {lost} = … binds the name anew, which writes "
-            f"nothing: write {lost}[…] = …"
-        )
     return tuple(p.name for p in parameters)
 
 
-def _bound_anew(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters that are assigned to and never read, if nothing is written.
+# What kernels take: arrays and numbers.
 
-    Another one's elements may be what is written; then a name is but a name.
+SUPPORTED = frozenset("?bhilqBHILQfdFD")
+FLOAT = np.dtype(np.float64)
+
+
+def host(x: Any, name: str) -> Array | Number:
+    """Return what an argument of a kernel on the CPU is.
+
+    Raises
+    ------
+    TypeError
+        It is neither an array in host memory nor a number.
     """
-    if any(i.opname.startswith("STORE_S") for i in get_instructions(function)):
-        return []
-    uses: dict[str, set[str]] = {"LOAD": set(), "STORE": set()}
-    for each in get_instructions(function):
-        kinds = FAST.findall(each.opname)  # two, where Python does two in one
-        names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
-        for kind, name in zip(kinds, names, strict=False):
-            uses[kind].add(name)
-    lost = uses["STORE"] - uses["LOAD"]
-    return [name for name in inspect.signature(function).parameters if name in lost]
+    adapter = foreign.of(type(x))
+    if adapter is not None:
+        x = adapter.to_native(x, name)
+    if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
+        address, _ = x.__array_interface__["data"]
+        return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
+    if isinstance(x, NUMBERS):
+        return Number(x)
+    way = "pass an array that it holds, or a number"
+    if isinstance(x, list | tuple):
+        way = "pass xdev.asarray(x), so that the kernel's writes can be seen"
+    elif isinstance(x, np.ma.MaskedArray):
+        way = "pass x.filled(value), or x.data and x.mask each"
+    elif is_dask(x):
+        way = f"map it over the blocks, xdev.distributed.map(kernel, x) ({PAGE})"
+    message = f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: "
+    raise TypeError(message + way)
+
+
+def result_type(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the dtype that floats in a function have, of those of its arrays."""
+    inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    return np.result_type(*inexact) if inexact else FLOAT
+
+
+def types(
+    operands: Sequence[Array | Number], names: Sequence[str], name: str
+) -> tuple[tuple[Argument, ...], np.dtype[Any]]:
+    """Return the arguments' types, and the dtype that floats in the function have.
+
+    Python's numbers are weak, as in NEP 50: a float has the result type of the arrays
+    that are no integers, an int is int64.
+
+    Parameters
+    ----------
+    operands : sequence of Array and Number
+        The arguments.
+    names : sequence of str
+        Their names in the function.
+    name : str
+        The function's, for errors.
+
+    Raises
+    ------
+    TypeError
+        There is no array, or a dtype that kernels do not have.
+    ValueError
+        An array is not aligned.
+    """
+    arrays = [x for x in operands if isinstance(x, Array)]
+    if not arrays:
+        raise TypeError(f"{name} got no array: what it computes has nowhere to go")
+    working = result_type(x.dtype for x in arrays)
+    kinds = []
+    for x, label in zip(operands, names, strict=True):
+        dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
+        if dtype.char not in SUPPORTED or not dtype.isnative:
+            shown = dtype if dtype.names else dtype.str  # which has the byte order
+            raise TypeError(
+                f"{name}: {label} has dtype {shown}, which kernels do not have: use "
+                "bool, integers, float32, float64, complex64 or complex128 in native "
+                "byte order"
+            )
+        if isinstance(x, Number):
+            kinds.append(Argument(dtype))
+            continue
+        if not _aligned(x):
+            raise ValueError(f"{name}: {label} is not aligned: copy it first")
+        kinds.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
+    return tuple(kinds), working
+
+
+def key(x: Array | Number) -> Any:
+    """Return all of an argument that its type depends on."""
+    if isinstance(x, Number):
+        return x.layout
+    return x.dtype, len(x.shape), _contiguous(x), x.writable, _aligned(x)
+
+
+def _aligned(x: Array) -> bool:
+    return not any(n % x.dtype.alignment for n in (x.address, *x.strides))
+
+
+def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of a Python number."""
+    value = x.value
+    if isinstance(value, bool):
+        return np.dtype(np.bool_)
+    if isinstance(value, int):
+        return np.dtype(np.int64)
+    if isinstance(value, complex):
+        return np.result_type(working, 1j)
+    return real(working)
+
+
+def _contiguous(x: Array) -> bool:
+    steps = contiguous(x.shape, x.dtype.itemsize)
+    pairs = zip(x.shape, x.strides, steps, strict=True)
+    return 0 in x.shape or all(n == 1 or own == step for n, own, step in pairs)

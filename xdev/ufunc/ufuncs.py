@@ -161,7 +161,7 @@ class Ufunc(native.calls.Callable):
 
         loops: Any = CudaLoops(self.definition, self.launches)
         if self.signature:
-            from xdev.ufunc.cuda_grids import CudaCores
+            from xdev.ufunc.core_arrays import CudaCores
 
             loops = CudaCores(self.definition)
         return self.__dict__.setdefault("_cuda", loops)

@@ -15,20 +15,12 @@ __global__ void grid(const __grid_constant__ Memory memory)
 {
     using Index = unsigned int;
     const Index k = blockIdx.x * blockDim.x + threadIdx.x;
+    const Index j = XDEV_INDICES > 1 ? blockIdx.y * blockDim.y + threadIdx.y : 0;
+    const Index i = XDEV_INDICES > 2 ? blockIdx.z * blockDim.z + threadIdx.z : 0;
     if (k >= Index(memory.word[2])) return;
-#if XDEV_INDICES == 1
-    XDEV_FUNCTION(0, 0, k, &memory);
-#else
-    const Index j = blockIdx.y * blockDim.y + threadIdx.y;
-    if (j >= Index(memory.word[1])) return;
-#if XDEV_INDICES == 2
-    XDEV_FUNCTION(0, j, k, &memory);
-#else
-    const Index i = blockIdx.z * blockDim.z + threadIdx.z;
-    if (i >= Index(memory.word[0])) return;
+    if (XDEV_INDICES > 1 && j >= Index(memory.word[1])) return;
+    if (XDEV_INDICES > 2 && i >= Index(memory.word[0])) return;
     XDEV_FUNCTION(i, j, k, &memory);
-#endif
-#endif
 }
 
 #else

@@ -17,7 +17,6 @@ import numpy as np
 
 from xdev import _optional, atomic
 from xdev._forks import module_lock
-from xdev.compile.errors import compile_error
 from xdev.compile.formulas import FLOAT_BITS
 from xdev.compile.numpy_functions import CPU
 
@@ -148,33 +147,6 @@ class Grid:
         own = indices[DIMENSIONS - self.indices :]
         report = [memory.report(indices)] if self.checked else []
         return [*own, *loaded, *report]
-
-
-def check_result(
-    function: Callable[..., Any], shown: Sequence[object], returned: Any
-) -> None:
-    """Refuse a function that returns something.
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    shown : sequence
-        The types that it was compiled for.
-    returned : Numba type
-        What it returns.
-
-    Raises
-    ------
-    TypeError
-        That is something.
-    """
-    if returned is not _optional.numba().core.types.none:
-        message = (
-            f"it returns {returned}, but what it computes goes to its arrays: "
-            "out[i] = …"
-        )
-        raise compile_error(function, shown, TypeError(message))
 
 
 def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
@@ -455,7 +427,6 @@ def _checking(extending: Any) -> None:
 
 THREE = "array, index, value"
 FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
-DTYPES = ": use int32, int64, uint32, uint64, float32 or float64"
 ORDER = "monotonic"
 ATOMIC_BITS = (32, 64)  # bits, which every device can update
 
@@ -532,11 +503,7 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
     numba = _optional.numba()
     types = numba.core.types
     message = None
-    for value in values:
-        if not isinstance(value, types.Number | types.Boolean):
-            message = f"takes a number for a value, not {value}"
-        elif isinstance(value, types.Complex):
-            message = f"takes no complex numbers{DTYPES}"
+    axes = index if isinstance(index, types.BaseTuple) else [index]
     if not isinstance(a, types.Array):
         message = f"takes an array, not {a}"
     elif not a.mutable:
@@ -545,13 +512,19 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
         not isinstance(a.dtype, types.Integer | types.Float)
         or a.dtype.bitwidth not in ATOMIC_BITS
     ):
-        message = f"cannot update elements of {a.dtype}{DTYPES}"
-    else:
-        axes = index if isinstance(index, types.BaseTuple) else [index]
-        if not all(isinstance(one, types.Integer) for one in axes):
-            message = f"takes an integer or a tuple of them for an index, not {index}"
-        elif len(axes) != a.ndim:
-            message = f"needs {a.ndim} indices, one an axis, not {len(axes)}"
+        message = (
+            f"cannot update elements of {a.dtype}: use int32, int64, uint32, uint64, "
+            "float32 or float64"
+        )
+    elif len(axes) != a.ndim or not all(isinstance(k, types.Integer) for k in axes):
+        message = (
+            "takes an integer or a tuple of them for an index, one for each of "
+            f"{a.ndim} axes, not {index}"
+        )
+    elif not all(isinstance(x, types.Number | types.Boolean) for x in values) or any(
+        isinstance(x, types.Complex) for x in values
+    ):
+        message = f"takes real numbers for values, not {', '.join(map(str, values))}"
     if message is not None:
         call = f"xdev.atomic.{name}({FORMS.get(name, THREE)})"
         raise numba.core.errors.TypingError(f"{call} {message}")

@@ -1,4 +1,4 @@
-"""Graphs on CUDA: captured once, replayed by one launch."""
+"""Graphs: a function's work on fixed arrays, recorded once and repeated by one call."""
 
 from __future__ import annotations
 
@@ -8,30 +8,240 @@ import importlib
 import linecache
 import sys
 import threading
+import traceback
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import numpy as np
 
 from xdev import _optional, native
+from xdev._freed import is_freed, use_after_free
 from xdev.compile.launch import driver_library, kept_alive
-from xdev.device import device_of
+from xdev.device import default_device, device_of
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.errors import CaptureError
+from xdev.errors import CaptureError, DeviceMismatchError
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.arrays import mark_uses
 from xdev.memory.bridges.cupy import device_allocator
 from xdev.memory.pools import Arena
 from xdev.transfer import pinned
+from xdev.transfer.adaptation import arrays_in
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Array, ordered, read
-from xdev.ufunc.graphs import Graph, check_alive, check_arrays, leaves, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
+    from collections.abc import Callable, Iterable, Iterator
 
+    from xdev.device import Device
     from xdev.memory.pools import Block, Pool
+
+__all__ = ["Graph", "graph"]
+
+
+class Graph:
+    """What :func:`graph` returns."""
+
+    _f: Callable[..., Any]
+
+    def __call__(self) -> Any:
+        """Do the work again, and return the results: each time the same arrays."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a graph works on arrays of this process, so it cannot be pickled: pickle "
+            "its function, and make another there"
+        )
+
+    def __repr__(self) -> str:
+        return f"<xdev graph of {name_of(self._f)}>"
+
+
+def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
+    """Capture a function on these arrays, to repeat its work by a single launch.
+
+    On CUDA ``f(*arrays)`` runs twice: once as it is, so that all is compiled, after
+    which the arrays get back the values that they had; then while CuPy's current stream
+    records, which computes nothing. A replay is queued on the current stream, reads
+    what is in the arrays then (write new values into them, ``x[...] = values``), and
+    writes the same results as every time. It costs the host one launch, however many
+    there are in ``f``. What Python does in ``f``, an ``if`` among it, is done when the
+    function is captured, and not again.
+
+    Elsewhere a replay calls ``f`` and puts what it returns in the results of the first
+    replay.
+
+    Parameters
+    ----------
+    f : callable
+        What to capture. Its results are arrays, or lists, tuples and dicts of them, or
+        None. On CUDA it works through xdev and CuPy on the current stream; it does not
+        wait for the device, copies nothing from or to the host, and allocates through
+        them alone.
+    *arrays
+        Its arguments: arrays of one device, and containers of them.
+
+    Returns
+    -------
+    Graph
+        ``g()`` returns the results: always the same arrays, at the same addresses. The
+        graph keeps its arguments, and the memory that ``f`` works in; of that, results
+        that outlive it keep their own part.
+
+    Raises
+    ------
+    CaptureError
+        ``f`` does on CUDA what cannot be captured; the text names the call. The current
+        stream is as it was. Elsewhere: the results of two replays differ in form.
+    DeviceMismatchError
+        The arrays are of two devices.
+    OutOfMemoryError
+        There is no room for what ``f`` works in.
+    UseAfterFreeError
+        An array was freed; a replay says so of those freed later.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.zeros(3)
+    >>> g = graph(lambda x: x + 1, x)
+    >>> y = g()
+    >>> x[...] = [1, 2, 3]
+    >>> g() is y, y
+    (True, array([2., 3., 4.]))
+    """
+    if not callable(f):
+        message = f"a graph is of a function, not of {type(f).__name__}: graph(f, x, y)"
+        raise TypeError(message)
+    operands = list(arrays_in(arrays).values())
+    where = _device(operands)
+    if where.type == "cuda":
+        return CudaGraph(f, arrays, operands, where.require().index)
+    return HostGraph(f, arrays, operands)
+
+
+def _device(operands: list[Any]) -> Device:
+    """Return the one device of arrays; the default one without any."""
+    if not operands:
+        return default_device()
+    devices = [device_of(x) for x in operands]
+    for x, here in zip(operands, devices, strict=True):
+        if here != devices[0]:
+            first = operands[0]
+            raise DeviceMismatchError(
+                "graph() got arrays of two devices: "
+                f"{type(first).__name__} of shape {tuple(first.shape)} is on "
+                f"{devices[0]}, {type(x).__name__} of shape {tuple(x.shape)} is on "
+                f"{here}; move one with xdev.to_device(x, '{devices[0]}')"
+            )
+    return devices[0]
+
+
+# What a captured function returns: arrays in lists, tuples and dicts.
+
+PROTOCOLS = ("__array_namespace__", "__cuda_array_interface__", "__dlpack__")
+
+
+def rebuild(move: Callable[[Any], Any], whole: Any) -> Any:
+    """Return the containers anew, each leaf moved; None is no leaf.
+
+    Examples
+    --------
+    >>> rebuild(lambda x: x + 1, {"a": [1, 2], "b": (None, 3)})
+    {'a': [2, 3], 'b': (None, 4)}
+    """
+    if whole is None:
+        return None
+    if isinstance(whole, dict):
+        return {key: rebuild(move, part) for key, part in whole.items()}
+    if isinstance(whole, list | tuple):
+        parts = [rebuild(move, part) for part in whole]
+        kind: Any = type(whole)
+        if isinstance(whole, list):
+            return parts
+        return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
+    return move(whole)
+
+
+def leaves(whole: Any) -> list[Any]:
+    """Return the leaves in order."""
+    parts: list[Any] = []
+    rebuild(parts.append, whole)
+    return parts
+
+
+def check_arrays(name: str, whole: Any) -> None:
+    """Raise CaptureError unless all leaves are arrays or NumPy scalars."""
+    for x in leaves(whole):
+        kind = type(x)
+        if isinstance(x, np.generic) or any(hasattr(kind, p) for p in PROTOCOLS):
+            continue
+        raise CaptureError(
+            f"{name} returns {kind.__name__}, which a replay cannot write to: return "
+            "arrays, or lists, tuples and dicts of them"
+        )
+
+
+def check_alive(name: str, arrays: Iterable[Any], what: str = "an argument") -> None:
+    """Raise UseAfterFreeError if one of a graph's arrays was freed since."""
+    for x in arrays:
+        if is_freed(x):
+            raise use_after_free(x, f"the graph of {name}: {what}")
+
+
+def name_of(f: Any) -> str:
+    """Return what messages call a function."""
+    return str(getattr(f, "__name__", None) or type(f).__name__)
+
+
+# Graphs where there is nothing to capture: a replay calls the function.
+
+
+@final
+class HostGraph(Graph):
+    """A function and its arguments; results stay where the first replay put them."""
+
+    def __init__(
+        self, f: Callable[..., Any], arrays: tuple[Any, ...], operands: list[Any]
+    ) -> None:
+        self._f, self._arrays, self._found = f, arrays, operands
+        self._lock = threading.Lock()  # guards the results
+        self._first = True
+        self._results: Any = None
+        self._kept: list[Any] = []  # the arrays in them
+        self._form: Any = None  # their containers, shapes, dtypes
+
+    def __call__(self) -> Any:
+        """Call the function; return the arrays that hold what it returned."""
+        name = name_of(self._f)
+        check_alive(name, self._found)
+        check_alive(name, self._kept, "a result")
+        results = self._f(*self._arrays)
+        check_arrays(name, results)
+        form = rebuild(lambda x: (x.shape, x.dtype), results)
+        with self._lock:
+            if self._first:
+                for x in leaves(results):
+                    foreign.begin_write(x, f"the graph of {name}")
+                # NumPy's scalars become arrays, which later replays can write to.
+                self._results = rebuild(
+                    lambda x: np.asarray(x) if isinstance(x, np.generic) else x, results
+                )
+                self._kept, self._form = leaves(self._results), form
+                self._first = False
+            elif form != self._form:
+                raise CaptureError(
+                    f"{name} returned {form}, after {self._form} when it was "
+                    "first replayed: a graph's results keep their shapes and dtypes"
+                )
+            else:
+                for kept, new in zip(self._kept, leaves(results), strict=True):
+                    if new is not kept:
+                        kept[...] = new
+        return self._results
+
 
 # Graphs inside others: CUDA launches none into a stream that records.
 #
@@ -44,14 +254,7 @@ REPLACE = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
 
 
 def embed(stream: int, graph: int) -> None:
-    """Put a copy of a graph where a stream's recording has got to.
-
-    Parameters
-    ----------
-    stream : int
-        The handle of a stream that records.
-    graph : int
-        The handle of a graph, as it was before it was made executable.
+    """Put a copy of a graph where a stream's recording has got to, both by handle.
 
     Raises
     ------
@@ -150,7 +353,10 @@ class Capture(hooks.Listener):
         except Exception as error:
             late = "invalidated" in str(error).lower()  # by a call before
             line = self._line(f, arrays) if late else None
-            raise CaptureError(_explained(f, error, line)) from error
+            where = _quoted(line or _raised(error))
+            reason = f"{type(error).__name__}: {error}"
+            message = f"{name_of(f)} cannot be captured: {where}: {reason}; {RULE}"
+            raise CaptureError(message) from error
         if self._strangers:
             where = tracking.origin(self._strangers[0])
             raise CaptureError(
@@ -164,21 +370,21 @@ class Capture(hooks.Listener):
     def _recording(self) -> Iterator[None]:
         """Record this thread's work; whatever happens, recording is over after it."""
         cuda, stream = self._cuda, self._stream
-        collects = gc.isenabled()
-        current = cuda.get_current_stream
+        runtime, collects = cuda.runtime, gc.isenabled()
         take = partial(self.arena.take, self._acquire)
-        allocate = device_allocator(take, current, self._index)
+        allocate = device_allocator(take, cuda.get_current_stream, self._index)
         live_streams.captured.add(stream.ptr)
         _here.inner = self.inner
         hooks.subscribe(self)
         gc.disable()  # old garbage may hold what is freed by forbidden calls
         try:
             with kept_alive() as self.kernels, stream, cuda.using_allocator(allocate):
-                stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
+                stream.begin_capture(runtime.streamCaptureModeThreadLocal)
                 try:
                     yield
                 finally:
-                    self._abandon()
+                    with suppress(runtime.CUDARuntimeError):  # it is over already
+                        runtime.graphDestroy(runtime.streamEndCapture(stream.ptr))
         finally:
             if collects:
                 gc.enable()
@@ -186,12 +392,6 @@ class Capture(hooks.Listener):
             _here.inner = None
             live_streams.captured.discard(stream.ptr)
             native.calls.forget_stream(stream.ptr)  # nobody saw it
-
-    def _abandon(self) -> None:
-        """End the recording, unless it is over, and drop what it has."""
-        runtime = self._cuda.runtime
-        with suppress(runtime.CUDARuntimeError):  # it was over, or invalidated
-            runtime.graphDestroy(runtime.streamEndCapture(self._stream.ptr))
 
     def _acquire(self, nbytes: int) -> Block:
         """Return a block for the arena, ordered after the home stream's work."""
@@ -208,26 +408,19 @@ class Capture(hooks.Listener):
         if mine and state is self._pool.state:
             self._strangers.append(tracking.stack(2))
 
-    def _broken(self) -> bool:
-        try:
-            return not self._stream.is_capturing()
-        except RuntimeError:  # invalidated
-            return True
-
     def _line(self, f: Callable[..., Any], arrays: tuple[Any, ...]) -> str | None:
         """Return the line of the user's after which a recording no longer stands.
 
         None where that is not found. It takes another run of the function.
         """
-        found: list[str] = []
-        before: list[str] = []
+        lines: list[str] = []  # run so far, while the recording stood
 
         def trace(frame: Any, _: str, __: Any) -> Any:
-            if found or tracking.is_library(frame.f_code.co_filename):
+            if tracking.is_library(frame.f_code.co_filename):
                 return None
-            if self._broken():
-                found.extend(before[-1:])
-            before.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+            with suppress(RuntimeError):  # invalidated
+                if self._stream.is_capturing():
+                    lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
             return trace
 
         traced = sys.gettrace()
@@ -237,7 +430,7 @@ class Capture(hooks.Listener):
                 f(*arrays)
             finally:
                 sys.settrace(traced)
-        return found[0] if found else None
+        return lines[-1] if lines else None
 
 
 def includes(graph: Any) -> None:
@@ -260,21 +453,14 @@ def _relaxed() -> Iterator[None]:
         swap(before)
 
 
-def _explained(f: Any, error: Exception, line: str | None) -> str:
-    """Return the text for an error that came when the function was captured alone."""
-    where = line or _raised(error.__traceback__)
-    reason = f"{type(error).__name__}: {error}"
-    return f"{name_of(f)} cannot be captured: {_quoted(where)}: {reason}; {RULE}"
-
-
-def _raised(traceback: TracebackType | None) -> str:
+def _raised(error: Exception) -> str:
     """Return ``file:line`` of the innermost call outside the libraries."""
-    places: list[tuple[str, int, str]] = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not code.co_filename.endswith(COMPILED):
-            places.insert(0, (code.co_filename, traceback.tb_lineno, code.co_name))
-        traceback = traceback.tb_next
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    places = [
+        (frame.filename, frame.lineno or 0, frame.name)
+        for frame in frames
+        if not frame.filename.endswith(COMPILED)
+    ]
     return tracking.maker(places)
 
 
@@ -287,19 +473,7 @@ def _quoted(where: str) -> str:
 
 @final
 class CudaGraph(Graph):
-    """A function's work on a CUDA device, ready to launch.
-
-    Parameters
-    ----------
-    f : callable
-        The function.
-    arrays : tuple
-        Its arguments.
-    found : list of arrays
-        The arrays in them, all on one device.
-    index : int
-        The device's index.
-    """
+    """A function's work on a CUDA device, given by its index, ready to launch."""
 
     def __init__(
         self,
@@ -313,10 +487,10 @@ class CudaGraph(Graph):
         self._lock = threading.Lock()  # guards the launch and what is below
         # Kept: arguments, and what the function's own variables refer to.
         self._f, self._arrays, self._found = f, arrays, found
-        self._kinds = frozenset(map(type, found))  # an array that is freed gets another
         self._pool = registry.pool(f"cuda:{index}")
+        self._alone = BACKEND.count() == 1  # its device need not be made current
         array = _optional.cupy().ndarray
-        self._simple = self._alone() and all(type(x) is array for x in found)
+        self._simple = self._alone and all(type(x) is array for x in found)
         with self._place():
             home = self._cuda.get_current_stream()
             if home.is_capturing():
@@ -347,8 +521,7 @@ class CudaGraph(Graph):
 
     def _refuse(self) -> None:
         """Refuse arguments that were freed, those of graphs inside this one too."""
-        if not self._kinds.issuperset(map(type, self._found)):
-            check_alive(name_of(self._f), self._found)
+        check_alive(name_of(self._f), self._found)
         for graph in self._inner:
             graph._refuse()  # noqa: SLF001 - one of its kind
 
@@ -386,10 +559,7 @@ class CudaGraph(Graph):
 
     def _place(self) -> Any:
         """Make the device current, where there is another."""
-        return nullcontext() if self._alone() else self._cuda.Device(self._index)
-
-    def _alone(self) -> bool:
-        return BACKEND.count() == 1
+        return nullcontext() if self._alone else self._cuda.Device(self._index)
 
     def _check_results(self) -> None:
         name = name_of(self._f)
@@ -402,9 +572,6 @@ class CudaGraph(Graph):
                     f"{name} returns {type(x).__name__} of shape {tuple(x.shape)} on "
                     f"{where}, which a replay on cuda:{self._index} cannot write to"
                 )
-
-    def __repr__(self) -> str:
-        return f"<xdev graph of {name_of(self._f)} on cuda:{self._index}>"
 
 
 def _rehearse(
