@@ -27,13 +27,13 @@ CALLS = 12  # how deep the stack is
 SIZES = {"100 B": 100, "1 MiB": 1 << 20}  # of what is acquired, and of arrays
 SMALL = "xdev.empty, 100 B"
 AGAIN = """\
-                if self._watched and not is_finalizing():
+                if self.state.listeners and not is_finalizing():
                     for listener in self.state.listeners:
                         listener.released(self.state, chunk)
                         listener.acquired(self.state, chunk)
 """
 SERVED = """\
-        if self._watched and not is_finalizing():
+        if state.listeners and not is_finalizing():
             for listener in state.listeners:
                 listener.acquired(state, chunk)
 """
