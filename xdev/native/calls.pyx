@@ -19,7 +19,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from numpy import dtype, generic, uint8
 
@@ -39,17 +39,13 @@ cdef extern from "numpy/arrayobject.h":
     cnp.npy_intp size_of "PyArray_SIZE"(Array*)
 
 cdef extern from "Python.h":
-    ctypedef struct TypeObject "PyTypeObject":
-        Py_ssize_t tp_vectorcall_offset
-        unsigned long tp_flags
-        object (*tp_new)(TypeObject*, tuple, void*)
-    unsigned long HAS_VECTORCALL "Py_TPFLAGS_HAVE_VECTORCALL"
     void* type_of "Py_TYPE"(PyObject*)
     object apply "PyObject_Vectorcall"(object, PyObject**, size_t, PyObject*)
     PyObject** items_of "PySequence_Fast_ITEMS"(tuple)
     PyObject* item "PyTuple_GET_ITEM"(tuple, Py_ssize_t)
     Py_ssize_t count_of "PyTuple_GET_SIZE"(tuple)
     Py_ssize_t count_in "PyVectorcall_NARGS"(size_t)
+    object call_of "PyVectorcall_Call"(object, object, object)
 
 cdef enum:
     MOST = 16  # plans of one table: the oldest goes
@@ -174,7 +170,7 @@ cdef object array_type = None, new_array = None, mark_uses = None, readers = {}
 cdef frozenset NUMBERS = frozenset((bool, int, float, complex, str, type(None)))
 cdef tuple SCALARS = (generic, dtype)
 cdef dict TAKEN = {dtype(c): dtype(c).type for c in "?bhilBHILefdFD"}
-cdef object made_type = None, base_type = None, initialize = None  # of `make_array`
+cdef object made_type = None, allocate = None, initialize = None  # of `make_array`
 cdef bint makes = False, several_devices = False, several_streams = False
 cdef set known_streams = set()
 
@@ -195,14 +191,14 @@ def connect(
 
 def make_arrays_of(kind):
     """Do as `xdev._plain_calls.make_arrays_of`."""
-    global made_type, base_type, initialize
-    made_type, base_type = kind, kind.__mro__[1]
-    initialize = base_type._init
+    global made_type, allocate, initialize
+    base = kind.__mro__[1]
+    made_type, allocate, initialize = kind, base.__new__, base._init
     return make_array
 
 
 cpdef make_array(shape, dtype, order=None, memory=None):
-    array = (<TypeObject*>base_type).tp_new(<TypeObject*>made_type, (), NULL)
+    array = allocate(made_type)
     initialize(array, shape, dtype, memory, None, order)
     return array
 
@@ -274,14 +270,13 @@ cdef class Launch:
     def start(self, values):
         """Do as `xdev._plain_calls.Launch.start`."""
         cdef char memory[LIMIT]
-        cdef Py_ssize_t k = 0
+        cdef Py_ssize_t k
         if len(values) != self.count:
             return NO_VALUE
         memcpy(memory, self.parameter, self.nbytes)
-        for value in values:
+        for k, value in enumerate(values):
             if not self.put(memory, k, value):
                 return NO_VALUE
-            k += 1
         return self.launch(memory, self.size)
 
     cdef inline int64_t* slot(self, char* memory, Py_ssize_t k):
@@ -657,10 +652,47 @@ cdef object general(Callable self, PyObject** given, Py_ssize_t nin, PyObject* n
     return self._call(tuple_of(given, nin), keywords)
 
 
+cdef extern from *:
+    """
+    #include <structmember.h>
+    """
+    ctypedef struct Member "PyMemberDef":
+        const char* name
+        int type
+        Py_ssize_t offset
+        int flags
+    ctypedef struct Slot "PyType_Slot":
+        int slot
+        void* pfunc
+    ctypedef struct Spec "PyType_Spec":
+        const char* name
+        unsigned int flags
+        Slot* slots
+    int T_PYSSIZET, READONLY, Py_tp_members, Py_tp_call
+    unsigned int Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE, Py_TPFLAGS_HAVE_VECTORCALL
+    object class_of "PyType_FromSpecWithBases"(Spec*, tuple)
+
+cdef list class_names = []  # classes refer to them
+
+
 def direct(kind):
     """Do as `xdev._plain_calls.direct`: calls by CPython's vectorcall make no dict."""
     cdef Callable one = kind.__new__(kind)
-    cdef TypeObject* own = <TypeObject*>kind
-    own.tp_vectorcall_offset = <char*>&one.entry - <char*><PyObject*>one
-    own.tp_flags |= HAS_VECTORCALL
-    return kind
+    cdef Py_ssize_t offset = <char*>&one.entry - <char*><PyObject*>one
+    cdef bytes name = f"{kind.__module__}.{kind.__qualname__}".encode()
+    cdef Member[2] members
+    cdef Slot[3] slots
+    cdef Spec spec
+    class_names.append(name)
+    members[0] = Member("__vectorcalloffset__", T_PYSSIZET, offset, READONLY)
+    members[1].name = NULL
+    slots[0] = Slot(Py_tp_members, <void*>members)
+    slots[1] = Slot(Py_tp_call, <void*>call_of)
+    slots[2].slot = 0
+    memset(&spec, 0, sizeof(spec))
+    spec.name, spec.slots = name, slots
+    spec.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL
+    made = class_of(&spec, (kind,))
+    made.__module__, made.__qualname__ = kind.__module__, kind.__qualname__
+    made.__doc__ = kind.__doc__
+    return made
