@@ -40,7 +40,7 @@ QUICK = "not cuda and not soak"
 # Laws that the compiled part and its stand-in share: calls, the pool, threads.
 SHARED_LAWS = [
     *("facade/test_calls.py", "facade/test_ufuncs.py", "memory/test_pools.py"),
-    *("memory/test_free.py", "transfer/test_staging.py", "ufunc/test_cuda.py"),
+    *("memory/test_free.py", "transfer/test_copies.py", "ufunc/test_cuda.py"),
     *("ufunc/test_cpu_threads.py", "ufunc/test_vectorize_object.py"),
 ]
 
