@@ -529,10 +529,7 @@ cdef class Launches:
                     if type(<object>operands[k]) is array_type:
                         shape = (<object>operands[k]).shape
                         break
-            if makes:
-                result = make_array(shape, plan.dtype)
-            else:
-                result = new_array(shape, plan.dtype)
+            result = make_array(shape, plan.dtype) if makes else new_array(shape, plan.dtype)
             if plan.axes is not None:
                 result = result.transpose(plan.axes)
             run.slot(memory, count)[0] = result.data.ptr
@@ -560,8 +557,6 @@ cdef bint is_block(intptr_t address, intptr_t stream):
 
 def are_of_current_stream(operands):
     """Do as `xdev._plain_calls.are_of_current_stream`."""
-    if is_of_stream == NULL:
-        return False
     cdef intptr_t stream = current_stream()
     return (0 <= stream <= 2 or stream in known_streams) and are_own(operands, stream)
 
