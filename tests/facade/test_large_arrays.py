@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import xdev
 from xdev.compile import threads
 from xdev.facade import cpu_threads, definitions, dispatch, inspection
-from xdev.ufunc import cpu_threads as ufunc_threads
+from xdev.ufunc import cpu as ufunc_threads
 
 UNARY = ("exp", "sin", "sqrt", "abs", "negative", "isnan", "floor", "square")
 BINARY = ("add", "multiply", "subtract", "divide", "less", "maximum", "pow", "atan2")

@@ -22,7 +22,7 @@ from xdev.facade.cpu import folded_count, variance
 from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
 from xdev.ufunc import layout
-from xdev.ufunc.cpu_threads import Errors, cost_model, share
+from xdev.ufunc.cpu import Errors, cost_model, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from xdev._plain_calls import Plan
     from xdev.facade.backends import Library
-    from xdev.ufunc.cpu_threads import Chunked
+    from xdev.ufunc.cpu import Chunked
     from xdev.ufunc.signatures import Signature, Specialisation
     from xdev.ufunc.ufuncs import Ufunc
 
@@ -433,7 +433,7 @@ class _NumPyCall:
         if max(getattr(x, "size", 1) for x in operands) < _LARGE:
             return None
         if self._chunked is None and plan.limit == _LARGE and ufunc is not None:
-            from xdev.ufunc.cpu_threads import Chunked  # not for small programs
+            from xdev.ufunc.cpu import Chunked  # not for small programs
 
             self._chunked = Chunked.of(ufunc, plan.kinds)
             plan.limit = float("inf")  # for those that there is none for

@@ -1,21 +1,30 @@
 """A scalar function on NumPy arrays: one real NumPy ufunc for each of its typings.
 
 Broadcasting, ``out=``, ``where=``, casting, overlap and the reductions are NumPy's own.
+Several threads share large calls, as they do those of the facade's functions.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
+from functools import reduce
+from math import prod
+from operator import or_
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy import ndarray
 
-from xdev import native
-from xdev.compile import loops as code
+from xdev import _config, native
+from xdev.compile import loops as code, threads
+from xdev.compile.formulas import BITS
 from xdev.compile.halves import is_bfloat16
+from xdev.compile.threads import LINE, PYTHON_PIECES
+from xdev.errors import users_level
 from xdev.memory import hooks
 from xdev.ufunc import argument_errors, layout
-from xdev.ufunc.cpu_threads import MANY, Threaded
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.layout import POOLED
@@ -23,7 +32,7 @@ from xdev.ufunc.sources import WEAK
 from xdev.ufunc.ufuncs import kinds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from xdev._plain_calls import Plans
     from xdev.ufunc.inputs import Dtypes
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.signatures import Signature, Specialisation
 
 REFUSALS = TypeError, ValueError, OverflowError
+SHORT = 32  # elements of a row that are too few for one call of the inner loop
 
 
 @final
@@ -101,9 +111,9 @@ class CpuLoops:
         values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
         name = f"{self.scalar.name}.at"
         dtypes = resolve((a, *values), name)
-        run = self.threaded(self.scalar.specialise(dtypes))
+        ufunc = self.threaded(self.scalar.specialise(dtypes)).ufunc
         labels = self.scalar.labels[1:]
-        run.at(a, indices, *strong(values, dtypes[1:], name, labels))
+        ufunc.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
     def reduce(self, array: Any, axis: Any, dtype: Any, out: Any) -> Any:
         """Reduce as :meth:`numpy.ufunc.reduce` does."""
@@ -214,39 +224,21 @@ class CpuLoops:
 
 @final
 class _Call:
-    """A call that was made before: what computes, and of which data types.
+    """A call that was made before: what computes, and of which data types."""
 
-    Parameters
-    ----------
-    loops : CpuLoops
-        The function's.
-    run : Threaded
-        What computes.
-    kinds : tuple
-        The operands' dtypes and types, as a plan has them.
-    """
-
-    __slots__ = ("few", "loops", "nin", "plan", "run", "small")
+    __slots__ = ("few", "loops", "nin", "plan", "run")
 
     def __init__(self, loops: CpuLoops, run: Threaded, kinds: tuple[Any, ...]) -> None:
         self.loops, self.run, self.nin = loops, run, loops.scalar.nin
         self.plan = native.calls.Plan(kinds, self.nin, run.ufunc, self)
         # Smaller results are not the pool's.
         self.few = POOLED // max(dtype.itemsize for dtype in run.outputs)
-        self.small = 0  # smaller calls need no more than NumPy's ufunc
 
     def large(self, operands: tuple[Any, ...]) -> Any:
         """Compute operands that are not surely small."""
-        nin, size = self.nin, layout.bound(operands)
-        if size >= self.small or (size >= self.few and len(operands) == nin):
-            return self.compute(operands[:nin], operands[nin:] or None, size)
-        try:
-            if size >= MANY:
-                return self.run.alone(operands, None)
-            return self.run.ufunc(*operands)
-        except REFUSALS as error:
-            self.explain(error, operands)
-            raise
+        nin = self.nin
+        size = layout.bound(operands)
+        return self.compute(operands[:nin], operands[nin:] or None, size)
 
     def explain(self, error: Exception, operands: Sequence[Any]) -> None:
         """Raise NumPy's error for a call with the way out, if it has one."""
@@ -266,17 +258,15 @@ class _Call:
                     out = layout.pooled(args, run.outputs, least=least)
             else:
                 size = max(x.size for x in out)  # NumPy refuses others
-            if size < self.small and out is not None:
-                return run.alone(args, out)
             return run(args, out, size)
         except REFUSALS as error:
             self.explain(error, (*args, *(out or ())))
             raise
         finally:
-            self.small = run.cost.small
             makes = len(self.plan.kinds) == self.nin  # its results itself
-            self.plan.limit = min(self.small, self.few) if makes else self.small
-            self.plan.strided = min(self.plan.limit, MANY)
+            small = run.cost.small
+            limit = min(small, self.few) if makes else small
+            self.plan.limit = self.plan.strided = limit
 
 
 def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
@@ -290,3 +280,317 @@ def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
     return not all(type(x) in WEAK for x in args) or dtypes == tuple(
         np.dtype(type(x)) for x in args
     )
+
+
+@final
+class Threaded:
+    """A NumPy ufunc whose inner loop of some dtypes computes in several threads."""
+
+    def __init__(
+        self, ufunc: np.ufunc, loop: int, dtypes: tuple[np.dtype[Any], ...]
+    ) -> None:
+        self.ufunc, self.loop, self._dtypes = ufunc, loop, dtypes
+        self.inputs, self.outputs = dtypes[: ufunc.nin], dtypes[ufunc.nin :]
+        self.cost = threads.CostModel()
+
+    def __call__(
+        self, operands: Sequence[Any], outs: tuple[Any, ...] | None, size: int
+    ) -> Any:
+        """Compute the ufunc of NumPy's own arrays and numbers.
+
+        Several threads write only to ``outs`` that are all there; ``size`` is how many
+        elements a result has, or more.
+        """
+        if self.cost.is_worth_threads(size) and outs is not None:
+            walk = self._walk(operands, outs)
+            if walk is not None:
+                return self._spread(walk, outs)
+        keywords = {} if outs is None else {"out": outs}
+        if size < self.cost.small:
+            return self.ufunc(*operands, **keywords)
+        start = perf_counter()
+        result = self.ufunc(*operands, **keywords)
+        seconds = perf_counter() - start
+        first = result[0] if type(result) is tuple else result
+        self.cost.add_serial(seconds, getattr(first, "size", 0))
+        return result
+
+    def _walk(self, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
+        """Return NumPy's iterator over operands that the inner loop reads as they lie.
+
+        It has copies of those that overlap an output. None: NumPy alone can compute
+        these, or refuse them.
+        """
+        arrays = [
+            x if type(x) is ndarray else _number(x, dtype)
+            for x, dtype in zip((*inputs, *outs), self._dtypes, strict=True)
+        ]
+        if any(x is None for x in arrays) or not all(map(_has_own_places, outs)):
+            return None
+        plain = "aligned", "overlap_assume_elementwise"
+        how: list[Any] = [("readonly", *plain)] * len(inputs)
+        how += [("writeonly", "no_broadcast", *plain)] * len(outs)
+        nditer: Any = np.nditer
+        try:
+            return nditer(arrays, ["copy_if_overlap"], how, self._dtypes, casting="no")
+        except (TypeError, ValueError):
+            return None
+
+    def _spread(self, walk: Any, outs: tuple[Any, ...]) -> Any:
+        """Compute ranges of the result, and tell of floating point errors then."""
+        start = perf_counter()
+        with walk:  # at whose end copies of outputs are written back
+            shape = walk.itviews[0].shape
+            axes = [*range(len(shape))]
+            if shape and shape[-1] < SHORT:
+                axes.append(axes.pop(int(np.argmax(shape))))
+            views = [x.transpose(axes) for x in walk.itviews]
+            exceptions = threads.elements(
+                self.loop,
+                views[0].shape,
+                [x.ctypes.data for x in views],
+                [*zip(*(x.strides for x in views), strict=True)],
+                prod(shape),
+                grain=self.cost.grain,
+            )
+            del views
+        self.cost.add_parallel(perf_counter() - start, outs[0].size)
+        report_errors(self.ufunc.__name__, exceptions)
+        return outs if len(outs) > 1 else outs[0]
+
+
+def _has_own_places(x: np.ndarray[Any, Any]) -> bool:
+    """Say whether each element surely has a place of its own, none beside another."""
+    reach = x.itemsize
+    for stride, extent in sorted(zip(map(abs, x.strides), x.shape, strict=True)):
+        if extent > 1:
+            if stride < reach:
+                return False
+            reach += stride * (extent - 1)
+    return True
+
+
+def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
+    """Return a number as the inner loop reads it, None where NumPy has to judge it."""
+    if isinstance(x, np.generic | ndarray):  # subclasses have ways of their own
+        plain = isinstance(x, np.generic) and x.dtype == dtype
+        return np.asarray(x) if plain else None
+    try:
+        with np.errstate(over="raise"):
+            return np.asarray(dtype.type(x))
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+
+
+# Floating point errors of a computation in parts, told once as NumPy tells them.
+
+# By the names of np.errstate, in NumPy's order: the words of NumPy's messages, and the
+# error's number there.
+ERRORS = {
+    "divide": ("divide by zero", 1),
+    "over": ("overflow", 2),
+    "under": ("underflow", 4),
+    "invalid": ("invalid value", 8),
+}
+
+
+def report_errors(name: str, exceptions: int) -> None:
+    """Do what the caller's ``np.errstate`` says to each kind of error.
+
+    ``exceptions`` is what C's ``fetestexcept`` returned where ``name`` computed, or-ed.
+    """
+    met = [
+        (kind, *error)
+        for (kind, error), bit in zip(ERRORS.items(), BITS, strict=True)
+        if exceptions & bit
+    ]
+    settings: dict[str, Any] = dict(np.geterr())
+    numbers = sum(number for *_, number in met)
+    for kind, words, _ in met:
+        setting, text = settings[kind], f"{words} encountered in {name}"
+        caller: Any = np.geterrcall()
+        if setting == "raise":
+            raise FloatingPointError(text)
+        if setting == "warn":
+            warnings.warn(text, RuntimeWarning, stacklevel=users_level())
+        elif setting == "print":
+            sys.stderr.write(f"Warning: {text}\n")
+        elif setting == "call":
+            caller(words, numbers)
+        elif setting == "log":
+            caller.write(f"Warning: {text}\n")
+
+
+# NumPy's functions on large arrays, in several threads: a call for each part.
+#
+# The parts of a result lie along one axis of it. What is elementwise has the same bits
+# as in one call; sums of all elements are made of sums of a fixed size, so that their
+# bits depend on nothing but the values.
+
+#: How often the time that is worth threads without Python, for which each part is some
+#: calls of Python's.
+TIMES = 8
+#: New results of so many bytes come from the pool, where no page has to be made: those
+#: of fewer cost NumPy less than the pool.
+LARGE = 4 << 20
+FLAGS = {number: bit for (_, number), bit in zip(ERRORS.values(), BITS, strict=True)}
+
+
+@final
+class Chunked:
+    """A NumPy ufunc of one result dtype that computes parts in several threads."""
+
+    def __init__(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> None:
+        self._ufunc, self._dtype = ufunc, dtype
+        self._cost = cost_model()
+
+    @classmethod
+    def of(cls, ufunc: np.ufunc, kinds: Sequence[Any]) -> Chunked | None:
+        """Return it for operands of kinds as a plan names them, if NumPy takes them."""
+        weak = int, float, complex
+        inputs = [kind if kind in weak else np.dtype(kind) for kind in kinds]
+        try:
+            return cls(ufunc, ufunc.resolve_dtypes((*inputs[: ufunc.nin], None))[-1])
+        except TypeError:
+            return None
+
+    @property
+    def limit(self) -> int:
+        """So many elements or more are worth a look at the time that they take."""
+        return min(self._cost.small, LARGE // self._dtype.itemsize)
+
+    def __call__(self, *operands: Any, out: Any = None) -> Any:
+        """Compute the ufunc of NumPy's own arrays and numbers."""
+        start, cost, views = perf_counter(), self._cost, None
+        if out is None:
+            spread = layout.bound(operands) >= cost.threshold > 0
+            least = 0 if spread else LARGE
+            pooled = layout.pooled(operands, (self._dtype,), least=least)
+            out = pooled and pooled[0]
+        if out is not None and cost.is_worth_threads(out.size):
+            views = self._views(operands, out)
+        errors = Errors()
+
+        def compute(*views: Any) -> Any:
+            *inputs, part = views
+            with errors.noted():
+                return self._ufunc(*inputs, out=part)
+
+        if views is None:
+            result = compute(*operands, out)
+            cost.add_serial(perf_counter() - start, result.size)
+        else:
+            share(compute, views, cost.grain)
+            result = out
+            cost.add_parallel(perf_counter() - start, out.size)
+        errors.tell(self._ufunc.__name__)
+        return result
+
+    def _views(self, operands: Sequence[Any], out: Any) -> list[Any] | None:
+        """Return operands and output alike in shape; None where NumPy must see all."""
+        if type(out) is not ndarray or out.dtype != self._dtype:
+            return None
+        if not out.flags.writeable or not _has_own_places(out):
+            return None
+        # Backwards NumPy's loops may have other bits than forwards; one element, as
+        # parts may be wide, has no direction.
+        arrays = [x for x in (*operands, out) if type(x) is ndarray]
+        if any(step < 0 for x in arrays for step in x.strides):
+            return None
+        views = []
+        for x in operands:
+            if type(x) is ndarray and x.ndim:
+                place = x.ctypes.data, x.strides, x.shape, x.dtype
+                same = place == (out.ctypes.data, out.strides, out.shape, out.dtype)
+                if not same and np.may_share_memory(x, out):
+                    return None
+            spread = type(x) is ndarray and x.ndim and x.shape != out.shape
+            views.append(np.broadcast_to(x, out.shape) if spread else x)
+        return [*views, out]
+
+
+@final
+class Errors:
+    """Floating point errors of a computation in parts, told once as NumPy does."""
+
+    def __init__(self) -> None:
+        self._bits: list[int] = []
+
+    def noted(self) -> np.errstate:
+        """Return the context of a part, in whatever thread."""
+
+        def note(_: str, numbers: int) -> None:
+            self.add(sum(bit for number, bit in FLAGS.items() if numbers & number))
+
+        return np.errstate(all="call", call=note)
+
+    def add(self, exceptions: int) -> None:
+        """Take in what ``fetestexcept`` told of a part."""
+        self._bits.append(exceptions)
+
+    def tell(self, name: str) -> None:
+        """Do what the caller's ``np.errstate`` says."""
+        if self._bits:
+            report_errors(name, reduce(or_, self._bits))
+
+
+def cost_model() -> threads.CostModel:
+    """Return one that knows what parts cost, each some calls of Python's."""
+    return threads.CostModel(TIMES, slower=0.9)
+
+
+def share(
+    part: Callable[..., object],
+    views: Sequence[Any],
+    grain: int,
+    whole: Sequence[int] = (),
+) -> None:
+    """Call a function on parts of an output and of its inputs, in several threads.
+
+    Parameters
+    ----------
+    part : callable
+        What computes of parts of the arrays, which lie at the same place in each.
+    views : sequence of arrays and numbers
+        The last is the output, whose memory is divided; the others have its shape, but
+        along axes where it has one element, and ``whole``. Numbers and arrays of no
+        dimensions go to each call.
+    grain : int
+        So many elements or more are worth a part of their own.
+    whole : sequence of int
+        Axes that are not divided.
+    """
+    arrays = [x for x in views if type(x) is ndarray and x.ndim]
+    if not whole and len({x.shape for x in arrays}) == 1:
+        if all(x.flags.f_contiguous for x in arrays):
+            views = [x.T if type(x) is ndarray else x for x in views]
+            arrays = [x.T for x in arrays]
+        if all(x.flags.c_contiguous for x in arrays):
+            views = [
+                x.reshape(-1) if type(x) is ndarray and x.ndim else x for x in views
+            ]
+    out = views[-1]
+    # Along the outermost axis in memory that has parts enough.
+    axes = [k for k, extent in enumerate(out.shape) if extent > 1 and k not in whole]
+    if not axes:
+        part(*views)
+        return
+    axes.sort(key=lambda axis: -abs(out.strides[axis]))
+    enough = PYTHON_PIECES * _config.num_threads()
+    enough = min(enough, max(out.shape[axis] for axis in axes))
+    axis = next(axis for axis in axes if out.shape[axis] >= enough)
+    before = (slice(None),) * axis
+
+    def work(start: int, stop: int) -> None:
+        at = (*before, slice(start, stop))
+        part(*[x[at] if type(x) is ndarray and x.ndim else x for x in views])
+
+    rows = out.shape[axis]
+    least = max(1, grain * rows // out.size)
+    if axis != axes[-1]:
+        threads.run(work, rows, grain=least)
+        return
+    # NumPy has other loops for elements that lie alone: none does, the last neither.
+    end = rows - 1
+    least = -(-least // LINE) * LINE
+    threads.run(lambda i, k: work(i, rows if k == end else k), end, grain=least)
