@@ -1,7 +1,7 @@
 """Vectorized mathematics on the CPU, in the place of the C library's in compiled code.
 
-``lanes`` writes arithmetic on several elements at once, in LLVM's SIMD instructions;
-``functions`` are expressions of them, their polynomials are in ``coefficients``.
+``functions`` are expressions of several elements at once, in LLVM's SIMD instructions;
+their polynomials are in ``coefficients``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
 from xdev.compile.cpu_math import functions
-from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64, Kind, Lanes, shape
+from xdev.compile.cpu_math.functions import FLOAT32, FLOAT64, Kind, Lanes, shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,6 @@ FUNCTIONS = {
     "exp": Function(functions.exp, functions.exp_overflows),
     "exp2": Function(functions.exp2, functions.exp2_overflows),
     "expm1": Function(functions.expm1, functions.exp_overflows),
-    "fmod": Function(functions.fmod, functions.not_near, arity=2),
     "log": Function(functions.log, functions.not_positive),
     "log10": Function(functions.log10, functions.not_positive),
     "log1p": Function(functions.log1p, functions.not_above_minus_one),
@@ -152,7 +151,6 @@ SYMBOLS = {
     for spelling in (f"llvm.{name}.{kind.suffix}", f"{name}{suffix}")
 }
 CALLED = re.compile(r"@([\w.]+)\(")
-REMAINDER = r"= frem ((?:\w+ )*){0} ([^,]+), ([^,\n]+)"
 
 
 @final
@@ -192,7 +190,7 @@ def vectorized(library: Any) -> Any:
     """
     llvm = _optional.llvm()
     module = library._get_module_for_linking()  # noqa: SLF001
-    text = _calling(str(module))
+    text = str(module)
     used = {name for name in CALLED.findall(text) if name in SYMBOLS}
     if not used or not _has_fma():
         return library
@@ -210,17 +208,6 @@ def _has_fma() -> bool:
     context = _optional.numba().core.registry.cpu_target.target_context
     triple, _, features = context.codegen().magic_tuple()
     return not triple.startswith("x86") or "+fma," in f"{features},"
-
-
-def _calling(text: str) -> str:
-    """Write remainders as calls, which LLVM makes of them in the end."""
-    for kind, name in ("float", "fmodf"), ("double", "fmod"):
-        call = rf"= call \1{kind} @{name}({kind} \2, {kind} \3)"
-        declared = f"@{name}(" in text
-        text, count = re.subn(REMAINDER.format(kind), call, text)
-        if count and not declared:
-            text += f"declare {kind} @{name}({kind}, {kind})\n"
-    return text
 
 
 def _renamed(call: re.Match[str]) -> str:
