@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_loop, errors, numpy_functions
+from xdev.compile import cpu_loop, digests, errors, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
 from xdev.compile.halves import computed, is_half, stored
@@ -343,6 +343,7 @@ def device_function(
     """Return a function that other compiled functions can call, on every device."""
     options |= {"forceinline": True}
     dispatcher = _optional.numba().njit(error_model="numpy", **options)(function)
+    dispatcher.xdev_digest = digests.digest(function)
     compiler = dispatcher._compiler  # noqa: SLF001 - compiles wherever it is first called
     usual = compiler.compile
 
