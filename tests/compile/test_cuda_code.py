@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional, atomic
-from xdev.compile.cubins import Elementwise, Operand, computed, cubin
-from xdev.compile.folds import STATISTICS, Reduce, Scan, Scatter
+from xdev.compile.cubins import (
+    STATISTICS,
+    Elementwise,
+    Operand,
+    Reduce,
+    Scan,
+    Scatter,
+    computed,
+    cubin,
+)
 from xdev.compile.grid import Argument, Grid, cuda
 from xdev.ufunc.generalized import CoreFunction
 from xdev.ufunc.kernel_arguments import Layout

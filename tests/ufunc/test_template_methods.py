@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import xdev
-from xdev.compile.cubins import Elementwise, Operand
-from xdev.compile.folds import Reduce, Scan, Scatter
+from xdev.compile.cubins import Elementwise, Operand, Reduce, Scan, Scatter
 from xdev.facade import cuda, cuda_copies
 from xdev.ufunc import cuda_layout as layout, cuda_methods, foreign
 from xdev.ufunc.cuda_reductions import CudaReduction

@@ -14,8 +14,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev._plain_calls import SLOT
-from xdev.compile.cubins import BLOCK, computed
-from xdev.compile.folds import WARP, Reduce, Scan, Scatter
+from xdev.compile.cubins import BLOCK, WARP, Reduce, Scan, Scatter, computed
 from xdev.compile.launch import Launch, Value
 from xdev.ufunc import cuda_layout, cuda_streams
 from xdev.ufunc.cuda import on_device, require, written

@@ -13,8 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from xdev import _optional, native
 from xdev._plain_calls import SLOT
-from xdev.compile.cubins import BLOCK, computed
-from xdev.compile.folds import WARP, WARPS, Reduce
+from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, computed
 from xdev.compile.halves import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
@@ -169,7 +168,7 @@ class CudaReduction:
         What a reduction of nothing is; ``"reorderable"``: nothing is, but axes may be
         reduced in any order. None: one axis at a time.
     statistic : str
-        What becomes of a sum, one of :data:`xdev.compile.folds.STATISTICS`.
+        What becomes of a sum, one of :data:`xdev.compile.cubins.STATISTICS`.
     """
 
     def __init__(
