@@ -28,6 +28,7 @@ Advice = dict[str, int | bool | None]
 # that go element by element.
 ALONE: Advice = {"vectorize.enable": False, "unroll.disable": None}
 UNROLLED: Advice = {"vectorize.enable": False, "unroll.count": 8}
+COPIED: Advice = {"vectorize.enable": False, "unroll.count": 4}
 WORD = 8  # bytes of the largest integer
 ROOM = 16384  # bytes of the rows of all operands: a part of the first cache
 LONG, SHORT = 256, LINE  # elements of a row; whole cache lines, however small they are
@@ -384,16 +385,10 @@ def _blocks(emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any) -
 def _copy(emitter: Emitter, kind: Any, size: int, *arguments: Any) -> None:
     """Emit what copies elements in their order, at strides of target and source."""
     *ways, n = arguments  # of target and source: a start, a step
-    b, one, pairs, rest = emitter.builder, emitter.intp(1), [], []
     if size <= WORD:  # processors copy integers faster
         kind = _optional.numba().core.types.Integer.from_bitwidth(8 * size)
-    for start, step in zip(ways[::2], ways[1::2], strict=True):
-        double = b.shl(step, one)  # two an iteration: fewer sums wait for one another
-        starts = start, emitter.at(start, one, step)
-        pairs.append([Strided(kind, each, double) for each in starts])
-        rest.append([Strided(kind, emitter.at(start, b.sub(n, one), step), step)])
-    emitter.loop(b.ashr(n, one), *reversed(pairs), advice=ALONE)
-    emitter.loop(b.and_(n, one), *reversed(rest), advice=ALONE)
+    target, source = Strided(kind, *ways[:2]), Strided(kind, *ways[2:])
+    emitter.loop(n, [source], [target], advice=COPIED)
 
 
 def _reduce(
