@@ -4,7 +4,6 @@ Results are compared with more digits: float64 for float32, else ``long double``
 mpmath. Special values and warnings are compared with the C library's.
 """
 
-import cmath
 import ctypes
 import ctypes.util
 import itertools
@@ -247,20 +246,15 @@ def test_results_depend_on_values_alone(dtype):
 
 @pytest.mark.parametrize(("dtype", "rtol"), [("f4", 1e-6), ("f8", 1e-14)])
 def test_other_functions_are_the_c_librarys(dtype, rtol):
-    def inverse(x):
-        return math.acos(x) + math.asin(x) + math.atan(x) + math.atanh(x)
-
-    def hyperbolic(x):
-        return math.cosh(x) - math.sinh(x) + math.asinh(x) + math.acosh(x + 1)
-
-    def other(x):
-        return math.erfc(x) + math.gamma(x) + math.lgamma(x) + math.atan2(x, x + 1)
+    def function(x):
+        total = math.acos(x) + math.asin(x) + math.atan(x) + math.atanh(x)
+        total += math.cosh(x) - math.sinh(x) + math.asinh(x) + math.acosh(x + 1)
+        return total + math.erfc(x) + math.gamma(x) + math.lgamma(x)
 
     x = np.linspace(0.05, 0.95, 50).astype(dtype)
-    for function in (inverse, hyperbolic, other):
-        result = xdev.vectorize(function)(x)
-        assert result.dtype == dtype
-        assert result == pytest.approx([function(float(v)) for v in x], rel=10 * rtol)
+    result = xdev.vectorize(function)(x)
+    assert result.dtype == dtype
+    assert result == pytest.approx([function(float(v)) for v in x], rel=10 * rtol)
 
 
 REMAINDERS = {
@@ -292,11 +286,3 @@ def test_no_quotient_underflows(dtype):
     x, y = np.array([[np.finfo(dtype).tiny], [np.finfo(dtype).max]]).repeat(64, 1)
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(REMAINDERS[np.fmod](x, y), x)
-
-
-def test_complex_numbers_are_numbas():
-    f = xdev.vectorize(lambda z: cmath.exp(z) * z)
-    z = np.array([1 + 2j, -0.5j, 3])
-
-    assert f(z) == pytest.approx([cmath.exp(v) * v for v in z])
-    assert f(z.astype("F")) == pytest.approx([cmath.exp(v) * v for v in z], rel=1e-6)

@@ -70,23 +70,14 @@ def test_an_entry_under_another_key_or_of_another_kind_is_none(root, cache, file
     assert cache.load("key") == BODY
 
 
-def is_no_folder(path):
-    path.write_text("")
-    return path
-
-
-def homeless(_):
-    raise RuntimeError("Could not determine home directory.")
-
-
-@pytest.mark.parametrize("place", [is_no_folder, homeless])
-def test_a_cache_that_cannot_be_is_no_error(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(_config, "cache_dir", lambda: place(tmp_path / "file"))
+def test_a_cache_that_cannot_be_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "file")
+    (tmp_path / "file").touch()
     cache = DiskCache("cubins")
     cache.save("key", BODY, "f")
 
     assert cache.load("key") is None
-    assert ("home" if place is homeless else "file") in _disk_cache.problem()
+    assert "file" in _disk_cache.problem()
 
 
 def test_a_folder_that_may_only_be_read_is_read(cache, monkeypatch):

@@ -2,7 +2,6 @@
 
 import gc
 import math
-import sys
 import weakref
 
 import numba
@@ -95,29 +94,6 @@ def test_functions_of_real_numbers_say_which_take_complex_ones():
 
     with pytest.raises(TypeError, match=r"there is log\(complex128\): use np\.log"):
         xdev.vectorize(logarithm)(np.ones(3, complex))
-
-
-@xdev.kernel
-def determinant(i, x, out):
-    out[i] = np.linalg.det(x)
-
-
-@pytest.mark.usefixtures("no_scipy")
-def test_linear_algebra_without_scipy_is_refused_likewise():
-    x, out = np.eye(2), np.zeros(2)
-
-    with pytest.raises(
-        TypeError, match=r"(?s)compile determinant.*no linear algebra.*def determ"
-    ):
-        determinant[2](x, out)
-    assert not out.any()
-
-
-@pytest.fixture
-def no_scipy(monkeypatch):
-    """Let SciPy's parts that Numba asks for be missing."""
-    for name in ("scipy", "scipy.linalg", "scipy.linalg.cython_blas"):
-        monkeypatch.setitem(sys.modules, name, None)
 
 
 @numba.njit
