@@ -331,12 +331,10 @@ ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2})")
 BORNE = (MemoryError, ZeroDivisionError, RuntimeError, AssertionError)
 NO_STEP = "range() arg 3 must not be zero"
 UNHEARD = ("key comparison failed", "array is too big", NO_STEP)
-WAYS = {
-    KeyError: "write the keys as conditions, or search a tuple in a loop; of sets, use "
-    "discard",
-    StopIteration: "compare in a loop, or the items of a tuple: max((x, y))",
-}
-TEST_FIRST = "test the values first, and give a mark such as NaN instead"
+TEST_FIRST = (
+    "test the values first, and give a mark such as NaN instead: keys by conditions, "
+    "or a search of a tuple in a loop; of sets, use discard"
+)
 
 
 def refuse_faults(
@@ -375,8 +373,7 @@ def refuse_faults(
             continue
         words = (arg for arg in args or () if isinstance(arg, str | int | float))
         what = ": ".join((kind.__name__, *map(str, words)))
-        way = TEST_FIRST if own else WAYS.get(kind, TEST_FIRST)
-        message = f"it may raise {what}, which compiled loops cannot: {way}"
+        message = f"it may raise {what}, which compiled loops cannot: {TEST_FIRST}"
         if own:
             message += f'\nFile "{place[1]}", line {place[2]}'
         raise compile_error(function, shown, RuntimeError(message))
