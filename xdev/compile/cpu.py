@@ -21,7 +21,7 @@ from xdev import _optional
 from xdev.compile import cpu_loop, digests, errors, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
-from xdev.compile.halves import computed, is_half, stored
+from xdev.compile.formulas import computed, is_half, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import digests
-from xdev.compile.halves import is_bfloat16, is_half
+from xdev.compile.formulas import is_bfloat16, is_half
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from xdev import _optional, native
 from xdev._plain_calls import SLOT
 from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, computed
-from xdev.compile.halves import is_bfloat16
+from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_layout, cuda_plan, cuda_streams, foreign
