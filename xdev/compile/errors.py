@@ -143,9 +143,6 @@ PLAIN = {
     r"Use of unsupported opcode \((?:STORE|DELETE)_GLOBAL\).*": (
         "compiled code writes no global: return what it computes"
     ),
-    r"Use of unsupported opcode \((\w+)\).*": (
-        r"compiled code has no such statement (\1)"
-    ),
     # So it ends where it looks a type up that it does not know.
     r"<class '[\w.]+\.(\w+)'>": rf"compiled code has no \1 there{_NONE}",
 }
