@@ -168,7 +168,7 @@ NUMPYS = {
 
 def call_of(function, char):
     """Return a call of a function of NumPy's, and the data types of its numbers."""
-    inputs = f"{char}{'l' if function is np.ldexp else char}"[: function.nin]
+    inputs = char * function.nin
     try:
         dtypes = function.resolve_dtypes(
             (*map(np.dtype, inputs), *(None,) * function.nout)
@@ -182,14 +182,14 @@ def call_of(function, char):
     return (call, inputs, output) if output in DTYPES else None
 
 
-@pytest.mark.parametrize(("char", "step"), [("f", 6), ("F", 5)])
-def test_numpys_functions_are_compiled_and_linked(char, step):
-    calls = {name: call_of(function, char) for function, name in NUMPYS.items()}
+def test_numpys_functions_of_complex_numbers_are_compiled_and_linked():
+    calls = {name: call_of(function, "F") for function, name in NUMPYS.items()}
     found = {name: call for name, call in calls.items() if call is not None}
-    for name in list(found)[:: 1 if DEEP else step]:
+    for name in list(found)[:: 1 if DEEP else 5]:
         assert built(*found[name]), name
     assert len(found) > 30
-    assert built(lambda x: np.round(x), char, char)  # noqa: PLW0108 - has a source
+    for char in "fF":
+        assert built(lambda x: np.round(x), char, char)  # noqa: PLW0108 - has a source
 
 
 # Reductions, scans and scatters.
