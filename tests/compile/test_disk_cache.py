@@ -220,13 +220,6 @@ def test_what_is_no_plain_file_of_ours_is_not_read(cache, file, make):
     assert not file.is_symlink()
 
 
-def test_what_is_too_large_is_not_kept(root, cache, monkeypatch):
-    monkeypatch.setattr(_disk_cache, "LARGEST", 1000)
-    cache.save("large", bytes(1001), "f")
-
-    assert not (root / "cubins" / "large").exists()
-
-
 def test_no_descriptor_is_left_open(root, cache):
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for _ in range(3):
