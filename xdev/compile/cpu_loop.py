@@ -225,8 +225,8 @@ def emit(
     done = builder.append_basic_block("done")
 
     @contextmanager
-    def where(condition: Any, *, likely: bool | None = None) -> Iterator[None]:
-        with b.if_then(condition, likely):
+    def where(condition: Any) -> Iterator[None]:
+        with b.if_then(condition):
             yield
             b.branch(done)
 
