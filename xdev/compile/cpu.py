@@ -340,7 +340,10 @@ def jitted(
 def device_function(
     function: Callable[..., Any], *, wrapping: bool = True, **options: bool
 ) -> Any:
-    """Return a function that other compiled functions can call, on every device."""
+    """Return a function that other compiled functions can call, on every device.
+
+    What it reads from outside must not change: the digest is that of now.
+    """
     options |= {"forceinline": True}
     dispatcher = _optional.numba().njit(error_model="numpy", **options)(function)
     dispatcher.xdev_digest = digests.digest(function)
