@@ -72,6 +72,7 @@ def twice_artanh(square: Any) -> Any:
 
 FITS = {
     "SIN": odd(mp.sin, 2 * QUARTER),
+    "TAN": odd(mp.tan, QUARTER),
     "TANH": odd(mp.tanh, mp.mpf("0.6")),
     "EXP": beyond(mp.exp, 2, -HALF_LN2, HALF_LN2),
     "EXPM1": beyond(mp.expm1, 2, -HALF_LN2, HALF_LN2),
@@ -105,6 +106,7 @@ TABLES: dict[str, tuple[str, dict[int, tuple[str, str, int]]]] = {
         "x + x^3 P(x^2) to a quarter turn",
         {32: ("SIN", "f", 4), 64: ("SIN", "d", 8)},
     ),
+    "TAN": ("x + x^3 P(x^2) to an eighth", {32: ("TAN", "f", 7), 64: ("TAN", "d", 14)}),
     "TANH": ("x + x^3 P(x^2) to 0.6", {32: ("TANH", "f", 5)}),
     "EXP": ("1 + r + r^2 P(r)", {32: ("EXP", "f", 5), 64: ("EXP", "d", 10)}),
     "EXPM1": ("r + r^2 P(r)", {32: ("EXPM1", "f", 6), 64: ("EXPM1", "d", 11)}),

@@ -56,6 +56,7 @@ FUNCTIONS = {
     "log2": Function(functions.log2, functions.not_positive),
     "pow": Function(functions.power, functions.not_plain, arity=2),
     "sin": Function(functions.sin, functions.huge),
+    "tan": Function(functions.tan, functions.huge),
     "tanh": Function(functions.tanh),
 }
 

@@ -230,7 +230,7 @@ def shape(element: Any, count: int) -> Any:
     return element if count == 1 else _optional.llvm_ir().VectorType(element, count)
 
 
-# sin and cos: multiples of pi taken off in three parts (Cody and Waite).
+# sin, cos and tan: multiples of pi taken off in three parts (Cody and Waite).
 #
 # The first difference is exact, since the quotient times the first part has no bit
 # below those of the result; the others round relative to a result that, for arguments
@@ -264,6 +264,27 @@ def cos(x: Lanes) -> Lanes:
     rest = _turned(x.magnitude, quotient, HALF_PI[kind.width])
     even = (far.bits << (kind.width - 1)) ^ kind.sign
     return _sine(rest).signed(even)
+
+
+def tan(x: Lanes) -> Lanes:
+    """Return the tangent; what the reduction rounds off is put back."""
+    kind = x.kind
+    first, second, third = HALF_PI[kind.width]
+    far = x.magnitude.fma(2 * INVERSE, kind.rounding)
+    quotient = far - kind.rounding
+    start = quotient.fma(-first, x.magnitude)
+    taken = quotient * second
+    rest = start - taken
+    added = rest - start
+    lost = (start - (rest - added)) - (taken + added)
+    lost = quotient.fma(-third, lost - quotient.fma(second, 0.0 - taken))
+    square = rest * rest
+    series = square.polynomial(coefficients.TAN[kind.width])
+    tangent = rest + (rest * square).fma(series, square.fma(lost, lost))
+    odd, even = (far.bits & 1) >= 1, (far.bits & 1) < 1
+    # By 2, since LLVM may divide by all lanes first where 1 is chosen: 0 / 0 at zero.
+    turned = (tangent + tangent).unless(odd, -1.0) / tangent.unless(even, 2.0)
+    return turned.signed(x.sign)
 
 
 def _turned(x: Lanes, quotient: Lanes, parts: tuple[float, ...]) -> Lanes:
