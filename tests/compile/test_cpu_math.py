@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -21,7 +22,7 @@ UNARY = (
     *("cos", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2"),
     *("sin", "tan", "tanh"),
 )
-NAMES = (*UNARY, "pow")
+NAMES = (*UNARY, "fmod", "pow")
 both = pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], ids=str)
 ULPS = {"f": 2, "d": 4}  # what is promised
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
@@ -31,12 +32,14 @@ BITS = {"f": np.uint32, "d": np.uint64}
 def _vectorized(name):
     if name == "pow":
         return xdev.vectorize(lambda x, y: x**y)
+    if name == "fmod":
+        return xdev.vectorize(lambda x, y: np.fmod(x, y))  # noqa: PLW0108 - a source
     function = getattr(math, name)
     return xdev.vectorize(lambda x: function(x))  # noqa: PLW0108 - it has a source
 
 
 def arity_of(name):
-    return 2 if name == "pow" else 1
+    return 2 if name in {"fmod", "pow"} else 1
 
 
 VECTORIZED = {name: _vectorized(name) for name in NAMES}
@@ -258,27 +261,88 @@ def test_other_functions_are_the_c_librarys(dtype, rtol):
 
 
 REMAINDERS = {
-    np.fmod: xdev.vectorize(lambda x, y: np.fmod(x, y)),  # noqa: PLW0108 - has a source
+    np.fmod: VECTORIZED["fmod"],
     np.remainder: xdev.vectorize(lambda x, y: x % y),
     np.floor_divide: xdev.vectorize(lambda x, y: x // y),
     np.divmod: xdev.vectorize(lambda x, y: divmod(x, y)),  # noqa: PLW0108 - likewise
 }
 
 
-@both
-@pytest.mark.parametrize("whole", [False, True])
-@given(seed=st.integers(0, 2**32))
-def test_remainders_and_whole_quotients_are_numpys(dtype, whole, seed):
-    rng = np.random.default_rng(seed)
-    x, y = any_bits(rng, "pow", dtype)
-    if whole:
-        x, y = rng.integers(-(2**53), 2**53, SIZE), rng.integers(1, 2**24, SIZE)
+def check_remainders(x, y):
+    """Compare the bits of all results but NaN."""
+    word = BITS[x.dtype.char]
     for numpys, ours in REMAINDERS.items():
         with np.errstate(all="ignore"):
-            expected = numpys(x.astype(dtype), y.astype(dtype))
-            found = ours(x.astype(dtype), y.astype(dtype))
-        np.testing.assert_array_equal(found, expected)
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+            expected, found = np.array([numpys(x, y), ours(x, y)])
+        same = expected.view(word) == found.view(word)
+        wrong = ~(same | (np.isnan(expected) & np.isnan(found)))
+        wrong = wrong.reshape(-1, x.size).any(0)
+        assert not wrong.any(), (numpys, x[wrong][0], y[wrong][0])
+
+
+def of_near_exponents(rng, name, dtype):
+    word, (y, _) = BITS[dtype.char], any_bits(rng, name, dtype)
+    few = rng.integers(0, 1 << (np.finfo(dtype).nmant + 6), SIZE, word)
+    return (y.view(word) ^ few).view(dtype), y
+
+
+def beside_multiples(rng, _, dtype):
+    """Return products of as many digits, of divisors, and their neighbours."""
+    digits, less = rng.integers(1, 60), rng.choice([0, 0.5, 1, 2])
+    sign = rng.choice([-1, 1], (2, SIZE))
+    y = sign[0] * np.ldexp(1 + rng.random(SIZE), rng.integers(-60, 40, SIZE))
+    y = y.astype(dtype)
+    count = np.floor(rng.random(SIZE) * 2.0**digits)
+    count[::5] = 2.0**digits - less
+    x = (sign[1] * count * y).astype(dtype)
+    return np.concatenate([x, np.nextafter(x, y), np.nextafter(x, -y)]), np.tile(y, 3)
+
+
+def of_whole_numbers(rng, _, dtype):
+    x, y = rng.integers(0, 2**53, SIZE), rng.integers(1, 2**24, SIZE)
+    return x.astype(dtype), y.astype(dtype)
+
+
+def of_subnormal_numbers(rng, name, dtype):
+    """Return them, and numbers up to two to the power of 80 times as large, and any."""
+    word, fraction = BITS[dtype.char], np.finfo(dtype).nmant
+    least = rng.integers(1, 1 << fraction, SIZE, word).view(dtype)
+    large = np.ldexp(least, rng.integers(0, 80, SIZE, np.int32))[::-1]
+    other, _ = any_bits(rng, name, dtype)
+    x = np.concatenate([least, large, large, least, other])
+    return x, np.concatenate([large, least, large[::-1], other, least])
+
+
+@both
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        *(any_bits, of_near_exponents, beside_multiples),
+        *(of_whole_numbers, of_subnormal_numbers),
+    ],
+)
+@given(seed=st.integers(0, 2**32))
+def test_remainders_and_whole_quotients_are_numpys(dtype, pairs, seed):
+    check_remainders(*pairs(np.random.default_rng(seed), "fmod", dtype))
+
+
+@both
+def test_a_rare_divisor_changes_no_other_lane(dtype):
+    x, y = np.random.default_rng(0).uniform(1, 9, (2, 64)).astype(dtype)
+    for k in range(x.size):
+        changed = y.copy()
+        changed[k] = np.inf
+        check_remainders(x, changed)
+
+
+@both
+def test_remainders_beside_the_librarys_own(dtype):
+    kind = numba.from_dtype(dtype)
+    name = {"f": "fmodf", "d": "fmod"}[dtype.char]
+    own = numba.types.ExternalFunction(name, kind(kind, kind))
+    f = xdev.vectorize(lambda x, y: own(x, y) + x % y)
+    x, y = np.random.default_rng(0).uniform(1, 9, (2, 64)).astype(dtype)
+    np.testing.assert_array_equal(f(x, y), np.fmod(x, y) + x % y)
 
 
 @both

@@ -47,9 +47,10 @@ class Function(NamedTuple):
 FUNCTIONS = {
     "cos": Function(functions.cos, functions.huge),
     "erf": Function(functions.erf),
-    "exp": Function(functions.exp, functions.exp_overflows),
-    "exp2": Function(functions.exp2, functions.exp2_overflows),
-    "expm1": Function(functions.expm1, functions.exp_overflows),
+    "exp": Function(functions.exp, functions.overflows(functions.GREATEST)),
+    "exp2": Function(functions.exp2, functions.overflows(functions.GREATEST_2)),
+    "expm1": Function(functions.expm1, functions.overflows(functions.GREATEST)),
+    "fmod": Function(functions.fmod, functions.not_near, arity=2),
     "log": Function(functions.log, functions.not_positive),
     "log10": Function(functions.log10, functions.not_positive),
     "log1p": Function(functions.log1p, functions.not_above_minus_one),
@@ -63,7 +64,7 @@ FUNCTIONS = {
 
 def symbol(name: str, kind: Kind, lanes: int = 1) -> str:
     """Return the name in LLVM's text of a function of so many lanes."""
-    return f"xdev.{name}.{kind.suffix}" + (f".{lanes}" if lanes > 1 else "")
+    return f"xdev.{name}.f{kind.width}" + (f".{lanes}" if lanes > 1 else "")
 
 
 @cache
@@ -148,9 +149,10 @@ SYMBOLS = {
     spelling: (name, kind)
     for name in FUNCTIONS
     for kind, suffix in ((FLOAT32, "f"), (FLOAT64, ""))
-    for spelling in (f"llvm.{name}.{kind.suffix}", f"{name}{suffix}")
+    for spelling in (f"llvm.{name}.f{kind.width}", f"{name}{suffix}")
 }
 CALLED = re.compile(r"@([\w.]+)\(")
+REMAINDER = r"= frem ((?:\w+ )*){0} ([^,]+), ([^,\n]+)"
 
 
 @final
@@ -190,7 +192,7 @@ def vectorized(library: Any) -> Any:
     """
     llvm = _optional.llvm()
     module = library._get_module_for_linking()  # noqa: SLF001
-    text = str(module)
+    text = _calling(str(module))
     used = {name for name in CALLED.findall(text) if name in SYMBOLS}
     if not used or not _has_fma():
         return library
@@ -208,6 +210,17 @@ def _has_fma() -> bool:
     context = _optional.numba().core.registry.cpu_target.target_context
     triple, _, features = context.codegen().magic_tuple()
     return not triple.startswith("x86") or "+fma," in f"{features},"
+
+
+def _calling(text: str) -> str:
+    """Write remainders as calls, which LLVM makes of them in the end."""
+    for kind, name in ("float", "fmodf"), ("double", "fmod"):
+        call = rf"= call \1{kind} @{name}({kind} \2, {kind} \3)"
+        declared = f"@{name}(" in text
+        text, count = re.subn(REMAINDER.format(kind), call, text)
+        if count and not declared:
+            text += f"declare {kind} @{name}({kind}, {kind})\n"
+    return text
 
 
 def _renamed(call: re.Match[str]) -> str:

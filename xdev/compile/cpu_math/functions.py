@@ -36,11 +36,6 @@ class Kind(NamedTuple):
     bias: int
 
     @property
-    def suffix(self) -> str:
-        """Return the name in LLVM's intrinsics."""
-        return f"f{self.width}"
-
-    @property
     def rounding(self) -> float:
         """Return the number in whose sum a small number is rounded to an integer.
 
@@ -52,11 +47,6 @@ class Kind(NamedTuple):
     def sign(self) -> int:
         """Return the bits of -0.0."""
         return 1 << (self.width - 1)
-
-    @property
-    def one(self) -> int:
-        """Return the bits of 1.0."""
-        return self.bias << self.mantissa
 
     @property
     def infinity(self) -> int:
@@ -78,12 +68,12 @@ FLOAT32 = Kind(32, 23, 127)
 FLOAT64 = Kind(64, 52, 1023)
 
 
-def _operator(name: str) -> Callable[[Lanes, Lanes | float], Lanes]:
-    """Return an operator of two operands, by the name of LLVM's instruction."""
+def _operator(name: str, *condition: str) -> Callable[[Lanes, Lanes | float], Lanes]:
+    """Return an operator of two operands, by LLVM's instruction and its condition."""
 
     def operation(self: Lanes, other: Lanes | float) -> Lanes:
         emit = getattr(self.builder, name)
-        return self._new(emit(self.value, self._lift(other)))
+        return self._new(emit(*condition, self.value, self._lift(other)))
 
     return operation
 
@@ -130,13 +120,7 @@ class Lanes:
     __mul__, __truediv__ = _arithmetic("mul"), _arithmetic("div")
     __and__, __or__, __xor__ = map(_operator, ("and_", "or_", "xor"))
     __lshift__, __rshift__ = map(_operator, ("shl", "lshr"))
-
-    def __lt__(self, other: Lanes | int) -> Lanes:
-        return self._new(self.builder.icmp_unsigned("<", self.value, self._lift(other)))
-
-    def __ge__(self, other: Lanes | int) -> Lanes:
-        emit = self.builder.icmp_unsigned
-        return self._new(emit(">=", self.value, self._lift(other)))
+    __lt__, __ge__ = (_operator("icmp_unsigned", sign) for sign in ("<", ">="))
 
     def __rsub__(self, other: float) -> Lanes:
         return self._constant(other) - self
@@ -160,7 +144,7 @@ class Lanes:
     def fma(self, factor: Lanes | float, summand: Lanes | float) -> Lanes:
         """Return ``self * factor + summand``, rounded once."""
         vector = f"v{self.count}" if self.count > 1 else ""
-        name, kind = f"llvm.fma.{vector}{self.kind.suffix}", self.value.type
+        name, kind = f"llvm.fma.{vector}f{self.kind.width}", self.value.type
         operands = self.value, self._lift(factor), self._lift(summand)
         return self._new(called(self.builder, name, kind, *operands))
 
@@ -209,8 +193,7 @@ class Lanes:
         return self._cast("fptrunc", FLOAT32.type, FLOAT32)
 
     def _cast(self, name: str, element: Any, kind: Kind) -> Lanes:
-        llvm_type = shape(element, self.count)
-        value = getattr(self.builder, name)(self.value, llvm_type)
+        value = getattr(self.builder, name)(self.value, shape(element, self.count))
         return Lanes(self.builder, value, kind)
 
     def _new(self, value: Any) -> Lanes:
@@ -313,14 +296,9 @@ TANH_ONE = {32: 10.0, 64: 20.0}  # tanh of it is 1
 TINY = 2.0**-60  # expm1 of anything smaller is the argument
 
 
-def exp_overflows(x: Lanes) -> Lanes:
-    """Say which arguments may have too large an exponential."""
-    return x.beyond(GREATEST[x.kind.width])
-
-
-def exp2_overflows(x: Lanes) -> Lanes:
-    """Say which arguments may have too large a power of two."""
-    return x.beyond(GREATEST_2[x.kind.width])
+def overflows(greatest: dict[int, float]) -> Callable[[Lanes], Lanes]:
+    """Return what says which arguments may have too large a power."""
+    return lambda x: x.beyond(greatest[x.kind.width])
 
 
 def exp(x: Lanes) -> Lanes:
@@ -454,7 +432,7 @@ def split(x: Lanes) -> tuple[Lanes, Lanes]:
     """
     kind = x.kind
     root = coefficients.SQRT_HALF[kind.width]
-    shifted = x.bits + (kind.one - root)
+    shifted = x.bits + (kind.encoded(1.0) - root)
     fraction = (shifted & ((1 << kind.mantissa) - 1)) + root
     return shifted >> kind.mantissa, fraction.number - 1.0
 
@@ -499,8 +477,7 @@ POWERS = {32: 200.0, 64: 1100.0}  # powers of two beyond the format
 
 def not_plain(x: Lanes, y: Lanes) -> Lanes:
     """Say where the base is not positive, or an operand is infinite or nan."""
-    endless = y.magnitude.bits >= y.kind.infinity
-    return not_positive(x) | endless
+    return not_positive(x) | (y.magnitude.bits >= y.kind.infinity)
 
 
 def power(x: Lanes, y: Lanes) -> Lanes:
@@ -571,6 +548,39 @@ def _log2(x: Lanes) -> tuple[Lanes, Lanes]:
     count = counted(exponent)
     total = count + product
     return total, ((count - total) + product) + product_low
+
+
+# fmod: the dividend less a multiple of the divisor, rounded once.
+#
+# The multiple is among the two that are next to the dividend. So the difference is
+# exact: it is smaller than the divisor, and has no bit below the divisor's last.
+# Where it is negative the divisor is added, which is exact likewise. float32 is
+# computed in float64, so that quotients may be as large.
+
+APART = 51  # the quotient is below two to this power, where ``rounding`` rounds it
+
+
+def not_near(x: Lanes, y: Lanes) -> Lanes:
+    """Say where the divisor is zero, subnormal, infinite or nan, or x far beyond it.
+
+    Not where x is infinite or nan, of which the remainder is nan.
+    """
+    kind, size, divisor = x.kind, x.magnitude.bits, y.magnitude.bits
+    far = (size >= divisor + (APART << kind.mantissa)) & (size < kind.infinity)
+    return far | not_positive(y.magnitude)
+
+
+def fmod(x: Lanes, y: Lanes) -> Lanes:
+    """Return the remainder, with the sign of x."""
+    if x.kind is FLOAT32:
+        return fmod(x.widened(), y.widened()).narrowed()
+    kind, size, divisor = x.kind, x.magnitude, y.magnitude
+    # A quotient of numbers far below the divisor could underflow.
+    quotient = size.unless(size.bits < divisor.bits, 0.0) / divisor
+    whole = (quotient + kind.rounding) - kind.rounding
+    rest = whole.fma(0.0 - divisor, size)
+    rest += divisor.unless(rest.bits < kind.sign, 0.0)
+    return (rest.bits | x.sign).number
 
 
 # erf: an odd polynomial near zero, beyond it one less the exponential of another.
