@@ -93,6 +93,7 @@ if "cupy" in sys.modules:  # its user's first call need not wait for them
     importlib.import_module("xdev.ufunc.scalar")
     importlib.import_module("xdev.ufunc.expressions")
     importlib.import_module("xdev.facade.cuda")
+    importlib.import_module("xdev.memory.bridges.cupy")
 
 __version__ = "0.1.0"
 

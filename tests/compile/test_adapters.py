@@ -3,12 +3,10 @@
 A linker that is older than the compilers is refused.
 """
 
-import importlib
 import math
 import os
 import re
 from contextlib import nullcontext
-from functools import cache
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ import xdev
 from xdev import _optional
 from xdev.compile import cubins, numba_cuda
 from xdev.compile.cubins import Elementwise, Operand
-from xdev.compile.indexed import Indexed, cubin as indexed_cubin, loop as indexed_loop
+from xdev.compile.indexed import cubin as indexed_cubin
 from xdev.errors import DeviceUnavailableError
 from xdev.random import kernels
 from xdev.random.kernels import words64
@@ -116,33 +114,6 @@ def test_numpys_functions_of_floats_compile(char):
     assert cubin(total, char * 2, char)[0].startswith(b"\x7fELF")
 
 
-MIXED = [
-    (total, "lL", "DADD"),
-    (total, "Ll", "DADD"),
-    (total, "bL", "DADD"),
-    (lambda x, y: x * y, "Ll", "DMUL"),
-    (lambda x, y: x // y, "lL", "MUFU.RCP64H"),  # a float64's division begins so
-]
-
-
-@pytest.mark.usefixtures("adapter")
-@pytest.mark.parametrize(
-    ("adapter", "function", "inputs", "operation"),
-    of_both(MIXED),
-    indirect=["adapter"],
-)
-def test_uint64_with_signed_integers_is_computed_in_float64(
-    function, inputs, operation, instructions
-):
-    typed = xdev.vectorize(function).definition.specialise(dtypes(inputs))
-    code, _ = cubin(typed.function, inputs, "d")
-
-    lines = instructions(code)
-    assert typed.outputs == dtypes("d")
-    for needed in (r"I2F\.F64\.U64 ", r"I2F\.F64(\.S\d+)? ", re.escape(operation)):
-        assert any(re.search(needed, line) for line in lines), needed
-
-
 @xdev.vectorize
 def increased(x, y=200):
     return x + y
@@ -188,12 +159,10 @@ def test_integers_inside_wrap_as_numpys(function, instructions):
             "with open('file') as file:\n    file.write('x')\nreturn x",
             "compiled code has no with",
         ),
-        ("global KEPT\nKEPT = x\nreturn x", "compiled code writes no global"),
         (
             "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    return 0.0",
             "cannot tell errors apart, and on CUDA has no try at all: test",
         ),
-        ("x + 1", ": returns nothing$"),
         ("return str(x)", "returns Literal.*, which is not made a float32|has no str"),
         (
             "return x, 'a'",
@@ -213,33 +182,14 @@ def test_no_compilers_own_error_gets_out(adapter, written, body, words):
     assert "upper" not in body or second.endswith(":4: return z.upper()")
 
 
-def test_what_the_compiler_put_aside_is_back(adapter):
-    before = dict(vars(np))
-    current = importlib.import_module("numba.cuda.dispatcher").get_current_device
-
-    adapter(total, dtypes("ff"), dtypes("f"), "f", (9, 0))
-
-    assert vars(np) == before
-    after = importlib.import_module("numba.cuda.dispatcher").get_current_device
-    assert after is current
-
-
-@pytest.mark.parametrize(
-    ("installed", "chosen"),
-    [
+def test_the_one_that_is_installed_is_chosen(monkeypatch):
+    for installed, chosen in (
         ({"numba_cuda", "numba_cuda_mlir"}, numba_cuda.ltoir),
         ({"numba_cuda_mlir"}, numba_cuda.mlir_ltoir),
-    ],
-)
-def test_the_one_that_is_installed_is_chosen(installed, chosen, monkeypatch):
-    monkeypatch.setattr(_optional, "installed", installed.__contains__)
-
-    assert cubins.adapter.__wrapped__() is chosen
-
-
-def test_without_any_the_error_says_what_to_install(monkeypatch):
+    ):
+        monkeypatch.setattr(_optional, "installed", installed.__contains__)
+        assert cubins.adapter.__wrapped__() is chosen
     monkeypatch.setattr(_optional, "installed", lambda _: False)
-
     with pytest.raises(DeviceUnavailableError, match="pip install"):
         cubins.adapter.__wrapped__()
 
@@ -288,45 +238,6 @@ def test_an_nvjitlink_older_than_the_compilers_is_refused(
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
 
 
-def square(x):
-    return x * x
-
-
-def fours(index, factor):
-    i = np.int64(index) * 4
-    return square(i) * factor, square(i + 1) * factor, -1.0 * i, 7.5
-
-
-def one(index, offset):
-    return index + offset
-
-
-def indexed(function, parameters, result, lanes):
-    return Indexed(function, tuple(map(np.dtype, parameters)), np.dtype(result), lanes)
-
-
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 1001])
-def test_a_loop_writes_each_element_and_no_other(n):
-    fill = indexed_loop(indexed(fours, "d", "d", 4))
-    out = np.full(n + 2, 99.0)
-
-    fill(out[1:].ctypes.data, n, np.float64(0.5).tobytes())
-
-    i = np.arange(n)
-    expected = np.choose(i % 4, [i**2 / 2, i**2 / 2, -(i // 4 * 4), 7.5])
-    assert out.tolist() == [99, *expected, 99]
-
-
-@pytest.mark.parametrize("result", "?bhilBHILfd")
-def test_a_loop_casts_to_what_it_writes(result):
-    fill = indexed_loop(indexed(one, "Q", result, 1))
-    out = np.zeros(300, result)
-
-    fill(out.ctypes.data, 300, np.uint64(5).tobytes())
-
-    assert np.array_equal(out, np.arange(5, 305, dtype=np.uint64).astype(result))
-
-
 @pytest.fixture
 def names(instructions):
     """A function that returns the names of a indexed_cubin's machine instructions."""
@@ -353,33 +264,21 @@ OTHERS = [
 ]
 
 
-@cache  # for both tests that read it
-def compiled(function, result):
-    return indexed_cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
-
-
 @pytest.mark.usefixtures("no_disk_cache")
 @pytest.mark.parametrize(
     ("function", "result"), FLOATS + (OTHERS if DEEP else OTHERS[::2])
 )
 def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, names):
-    code, name = compiled(function, result)
+    """Products are rounded before they are added, so that values equal the CPU's."""
+    code, name = indexed_cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
 
     found = names(code)
     assert "indexed" in name
     assert "STG.E.128" in found
     assert not [word for word in found if word.startswith(("LDG", "LDL", "STL"))]
-
-
-@pytest.mark.usefixtures("no_disk_cache")
-@pytest.mark.parametrize(("function", "result"), FLOATS)
-def test_cuda_kernels_round_products_before_they_add(function, result, names):
-    """So that values equal the CPU's. (Quotients and roots are made of FMAs.)"""
-    code, _ = compiled(function, result)
-
-    found = names(code)
-    assert [word for word in found if word.startswith(("DMUL", "FMUL"))]
-    assert not [word for word in found if word.startswith(("DFMA", "FFMA"))]
+    if (function, result) in FLOATS:  # other quotients and roots are made of FMAs
+        assert [word for word in found if word.startswith(("DMUL", "FMUL"))]
+        assert not [word for word in found if word.startswith(("DFMA", "FFMA"))]
 
 
 @pytest.mark.usefixtures("no_disk_cache")

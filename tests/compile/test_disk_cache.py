@@ -9,7 +9,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from xdev import _config, _disk_cache
 from xdev._disk_cache import DiskCache
@@ -48,18 +47,6 @@ def test_an_entry_comes_back_from_private_folders(root, cache, file):
     assert cache.load("key") == b"another"
 
 
-@pytest.mark.usefixtures("root")
-@given(body=st.binary(max_size=100), name=st.text())
-@settings(max_examples=25, deadline=None)
-def test_any_bytes_and_any_name_come_back(body, name):
-    cache = DiskCache("typings")
-    cache.save("key", body, name)
-
-    assert cache.load("key") == body
-    path = next(path for path, _ in _disk_cache.files())
-    assert _disk_cache.described(path)[2] == " ".join(name.split())
-
-
 def test_every_change_but_of_the_count_of_loads_is_seen(cache, file):
     whole, start = file.read_bytes(), len(_disk_cache.MARK)
     other = sorted(set(range(len(whole))) - set(range(start, start + 8)))
@@ -83,33 +70,14 @@ def test_an_entry_under_another_key_or_of_another_kind_is_none(root, cache, file
     assert cache.load("key") == BODY
 
 
-def is_no_folder(path):
-    path.write_text("")
-    return path
-
-
-def homeless(_):
-    raise RuntimeError("Could not determine home directory.")
-
-
-@pytest.mark.parametrize("place", [is_no_folder, homeless])
-def test_a_cache_that_cannot_be_is_no_error(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(_config, "cache_dir", lambda: place(tmp_path / "file"))
+def test_a_cache_that_cannot_be_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "file")
+    (tmp_path / "file").touch()
     cache = DiskCache("cubins")
     cache.save("key", BODY, "f")
 
     assert cache.load("key") is None
-    assert ("home" if place is homeless else "file") in _disk_cache.problem()
-
-
-def test_a_full_disk_leaves_nothing_behind(root, cache, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.replace", full)
-    cache.save("other", BODY, "f")
-
-    assert [path.name for path in (root / "cubins").iterdir()] == ["key"]
+    assert "file" in _disk_cache.problem()
 
 
 def test_a_folder_that_may_only_be_read_is_read(cache, monkeypatch):
@@ -192,30 +160,23 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("place", ["", "cubins"])
+@pytest.mark.parametrize("place", ["", "cubins", "cubins/key"])
 @pytest.mark.parametrize("spoil", FOREIGN)
 def test_a_folder_that_is_not_this_users_alone_is_refused(
     root, cache, place, spoil, monkeypatch
 ):
-    """Nothing is read or written, and people are told why."""
+    """Nor a file. Nothing is read or written, and people are told why."""
     spoil(root / place, monkeypatch)
     before = sorted(root.rglob("*"))
 
     assert cache.load("key") is None
+    assert root / "cubins" / "key" not in [path for path, _ in _disk_cache.files()]
+    if place == "cubins/key":
+        return
     cache.save("other", BODY, "f")
     assert sorted(root.rglob("*")) == before
     assert list(_disk_cache.files()) == []
     assert str(root) in _disk_cache.problem()
-
-
-@pytest.mark.parametrize("spoil", FOREIGN)
-def test_a_file_that_is_not_this_users_alone_is_not_read(
-    root, cache, file, spoil, monkeypatch
-):
-    spoil(file, monkeypatch)
-
-    assert cache.load("key") is None
-    assert root / "cubins" / "key" not in [path for path, _ in _disk_cache.files()]
 
 
 def within(seconds, function, *args):
@@ -245,11 +206,7 @@ def huge(file):
     os.truncate(file, 20 * 2**30)  # a hole
 
 
-def hard_link_to_another(file):
-    os.link(file.with_name("another"), file)
-
-
-@pytest.mark.parametrize("make", [fifo, folder, device, huge, hard_link_to_another])
+@pytest.mark.parametrize("make", [fifo, folder, device, huge])
 def test_what_is_no_plain_file_of_ours_is_not_read(cache, file, make):
     cache.save("another", b"code of another", "f")
     file.unlink()
@@ -261,28 +218,6 @@ def test_what_is_no_plain_file_of_ours_is_not_read(cache, file, make):
     within(10, lambda: cache.save("key", BODY, "f") or True)
     assert cache.load("key") == (None if make is folder else BODY)
     assert not file.is_symlink()
-
-
-def test_what_is_too_large_is_not_kept(root, cache, monkeypatch):
-    monkeypatch.setattr(_disk_cache, "LARGEST", 1000)
-    cache.save("large", bytes(1001), "f")
-
-    assert not (root / "cubins" / "large").exists()
-
-
-def test_a_file_that_grows_while_it_is_read_is_read_no_further(
-    cache, file, monkeypatch
-):
-    real = os.fstat
-
-    def fstat(descriptor):
-        found = real(descriptor)
-        if stat.S_ISREG(found.st_mode):
-            os.truncate(file, 20 * 2**30)
-        return found
-
-    monkeypatch.setattr(os, "fstat", fstat)
-    assert within(10, cache.load, "key") is None
 
 
 def test_no_descriptor_is_left_open(root, cache):
@@ -376,36 +311,3 @@ def test_a_program_runs_without_a_cache(tmp_path, program):
     for place in (shared, link) if DEEP else (shared,):
         assert program(place) == []
     assert program(tmp_path / "full", FULL) == []
-
-
-SPOILS = [
-    lambda path: path.write_bytes(path.read_bytes()[:-100]),
-    lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xcc"),
-    lambda path: path.write_bytes(path.read_bytes() * 2),
-    lambda path: path.write_bytes(b""),
-    lambda path: path.unlink() or os.mkfifo(path),
-]
-
-
-def test_a_program_runs_with_any_of_its_code_forged(tmp_path, program):
-    entries = program(tmp_path / "cache")
-    assert len(entries) > 2
-    bodies = [path.read_bytes() for path in entries]
-    for path, body in zip(entries, bodies[1:] + bodies[:1], strict=True):
-        path.write_bytes(body)  # of another
-    for turn in range(len(SPOILS) if DEEP else 1):  # each entry in another way
-        program(tmp_path / "cache")
-        for k, path in enumerate(entries):
-            SPOILS[(k + turn) % len(SPOILS)](path)
-    assert set(program(tmp_path / "cache")) == set(entries)  # written anew
-
-
-def test_a_count_of_loads_that_cannot_grow_begins_anew(cache, file):
-    """No digest is of the count: any bits of it are read."""
-    data = bytearray(file.read_bytes())
-    start = len(_disk_cache.MARK)
-    data[start : start + _disk_cache.COUNTER] = b"\xff" * _disk_cache.COUNTER
-    file.write_bytes(data)
-
-    assert cache.load("key") == BODY
-    assert _disk_cache.described(file)[0] == 0

@@ -1,366 +1,269 @@
-"""Code is kept on disk under what it depends on, while that is what was compiled."""
+"""Code on disk is found for what a program says now, and for nothing else.
 
-import ctypes
-import importlib.util
-import linecache
-import struct
+The programs run in one process of each kind: before an edit, the same again, and after
+the edit with the same cache. NumPy's `vectorize` tells what they must compute.
+"""
+
+import json
 
 import numpy as np
 import pytest
 
-import xdev
-from xdev import _config, _optional
-from xdev._disk_cache import DiskCache
-from xdev.compile import cubins, digests, loops
-from xdev.compile.cubins import Elementwise, Operand
+RUNNER = """
+import importlib, json, os, sys
+import numpy as np
 
-CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))
-needs_cuda = pytest.mark.skipif(not CUDA, reason="needs the compilers for CUDA")
-MADE = b"\x7fELF\n\x00code", "_Z6kernelv"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "cache")
-    return tmp_path
-
-
-def is_compiled(digest="digest", parts=("ff->f", (9, 0))):
-    """Ask for a cubin; return whether it was compiled now."""
-    calls = []
-
-    def make():
-        calls.append(1)
-        return MADE
-
-    assert cubins.load_or_compile(digest, parts, "f", make) == MADE
-    return bool(calls)
-
-
-def test_whatever_a_cubin_depends_on_compiles_it_anew(monkeypatch):
-    assert is_compiled()
-    assert not is_compiled()
-    assert is_compiled(digest="other")
-    assert is_compiled(parts=("dd->d", (9, 0)))
-    assert is_compiled(parts=("ff->f", (8, 0)))
-    versions = cubins.installed()
-    for part in versions:
-        newer = {**versions, part: "99.0"}
-        with monkeypatch.context() as patch:
-            patch.setattr(cubins, "installed", lambda newer=newer: newer)
-            assert is_compiled()
-    monkeypatch.setattr(digests, "environment", lambda: "another xdev")
-    assert is_compiled()
-
-
-def test_a_function_without_a_digest_is_compiled_each_time(folder):
-    assert is_compiled(digest=None)
-    assert is_compiled(digest=None)
-    assert not (folder / "cache").exists()
-
-
-# It calls the C library's mathematics, and something that it may lack.
-TEXT = """
-declare double @tgamma(double)
-declare double @{other}(double)
-
-define double @twice(double %x) {{
-  %y = call double @tgamma(double %x)
-  %z = call double @{other}(double %y)
-  %w = fadd double %z, %z
-  ret double %w
-}}
+root, found = sys.argv[1], {}
+sys.path.insert(0, sys.argv[2])
+for case in sorted(os.listdir(root)):
+    sys.path.insert(0, os.path.join(root, case))
+    before = set(sys.modules)
+    found[case] = importlib.import_module("program").f(np.array([0.3, 2.6])).tolist()
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(root):
+            del sys.modules[name]
+    del sys.path[0]
+print(json.dumps([found, "numba" in sys.modules]))
 """
+OURS = "from xdev import kernel, vectorize\n"
+PLAIN = """
+from numpy import vectorize
 
+class kernel:
+    def __init__(self, function):
+        self.function = function
 
-def object_file(other):
-    llvm = _optional.llvm()
-    loops._llvm()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple().create_target_machine(
-        codemodel="jitdefault", reloc="pic"
-    )
-    return target.emit_object(llvm.parse_assembly(TEXT.format(other=other)))
-
-
-def kept(name, *binaries):
-    """Return the loop of a name, and whether it was made."""
-    made = list(binaries)
-    found = loops.load_or_compile(name, (), name, lambda: (made.pop(), "twice"))
-    call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found)
-    return call, len(made) < len(binaries)
-
-
-def test_a_loop_on_disk_is_loaded_each_time_anew():
-    binary = object_file("floor")
-    first, made = kept("one", binary)
-    assert made
-    second, made = kept("one")
-    assert not made
-    assert first(4.0) == second(4.0) == 12.0
-
-
-def test_a_loop_that_calls_what_nobody_has_is_made_again():
-    stranger = object_file("xdev_has_no_such_function")
-    key = "other"
-    assert kept(key, object_file("floor"))[1]
-    cache = DiskCache("loops")
-    name = next(path.name for path in (_config.cache_dir() / "loops").iterdir())
-    cache.save(name, b"twice\n" + stranger, "other")  # as by a Numba that had it
-    assert cache.load(name)
-
-    call, made = kept(key, object_file("fabs"))
-
-    assert made
-    assert call(4.0) == 12.0
-
-
-# What was digested is what was compiled.
-
+    def __getitem__(self, n):
+        return lambda *args: [self.function(i, *args) for i in range(n)]
+"""
+HEAD = """
+import functools, math
+import numpy as np
+from decorators import kernel, vectorize
+"""
 PROGRAM = """
-import math
-
-import numba
-import xdev
-
-SCALE = 0.1
-
-@numba.njit
-def scaled(x):
-    return x * SCALE
-
-@xdev.vectorize
-def f(x):
-    return scaled(x) * 0.3
-
-@xdev.vectorize
-def g(x):
-    return scaled(x)
-
-@numba.njit
-def halved(x):
-    return math.sqrt(x) / 2
-
-@xdev.vectorize
-def h(x):
-    return halved(x)
-
-def k(i, out):
-    out[i] = scaled(out[i])
-"""
-
-
-@pytest.fixture
-def load(folder):
-    """Return what loads the program, as a process does that starts."""
-
-    def loaded():
-        path = folder / "program.py"
-        path.write_text(PROGRAM)
-        linecache.clearcache()
-        spec = importlib.util.spec_from_file_location("program", path)
-        program = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(program)
-        return program
-
-    return loaded
-
-
-def codes(folder):
-    """Return the loops that are kept."""
-    return list((folder / "cache" / "loops").glob("[!.]*"))
-
-
-X = np.linspace(0, 1, 100, dtype=np.float32)
-
-
-@needs_cuda
-def test_a_global_that_changes_after_typing_is_not_kept(load, folder):
-    operands = (
-        Operand("Linear", X.dtype, X.dtype),
-        Operand("Output", X.dtype, X.dtype),
-    )
-
-    def compiled(program):
-        spec = program.f.definition.specialise((X.dtype,))
-        return program.f._cuda._cubin(spec, Elementwise(operands), (9, 0))
-
-    program = load()
-    program.f.definition.specialise((X.dtype,))
-    program.SCALE = 2.0
-    changed = compiled(program)
-    true = compiled(load())
-
-    assert changed != true
-    assert len(list((folder / "cache" / "cubins").glob("[!.]*"))) == 1
-    assert compiled(load()) == true
-
-
-@needs_cuda
-def test_a_kernel_reads_its_own_globals_where_another_has_the_same_code(load):
-    from xdev.compile.grid import Argument, Grid
-    from xdev.compile.grid_code import cubin
-
-    def compiled(scale):
-        program = load()
-        program.SCALE = scale
-        out = Argument(X.dtype, 1, contiguous=True, writable=True)
-        return cubin(Grid(program.k, 1, (out,)), (9, 0))[0]
-
-    for scale in (3.1, 7.7):
-        assert struct.pack("<d", scale)[4:] in compiled(scale)
-    assert struct.pack("<d", 3.1)[4:] not in compiled(7.7)
-
-
-def test_a_source_that_changes_after_the_import_is_not_kept(load, folder):
-    expected = load().f(X)
-    for code in codes(folder):
-        code.unlink()  # its typing is still there
-
-    program = load()
-    (folder / "program.py").write_text(f"# edited\n{PROGRAM}")
-    linecache.clearcache()
-    program.f(X)
-
-    assert codes(folder) == []
-    np.testing.assert_array_equal(load().f(X), expected, strict=True)
-    assert len(codes(folder)) == 1
-
-
-@pytest.mark.parametrize("first", ["numba", "xdev"])
-def test_numbas_code_of_a_global_that_changed_is_not_kept(load, folder, first):
-    program = load()
-    if first == "numba":
-        program.scaled(X[0])
-    else:
-        program.f(X)
-    kept = codes(folder)
-    program.SCALE = 2.0
-    program.g(X)
-
-    assert codes(folder) == kept
-    program = load()
-    program.SCALE = 2.0
-    np.testing.assert_array_equal(program.g(X), X * np.float32(2), strict=False)
-    assert len(codes(folder)) == len(kept) + 1
-
-
-MOST = 80  # modules of ours: each takes a process 0.2 ms
-
-FUNCTION = """
-import math
-import xdev
-
 SCALE = 2.0
+PAIR = (1, 2.0)
 
-@xdev.vectorize
-def shifted(x):
-    return x + SCALE
+def helper(x):
+    return x + 1.0
 
-def f(a, x, y):
-    return 0.5 * a * shifted(x) + y * 3 - math.sin(x)
+def outer(shift):
+    @vectorize
+    def f(x, y=1.0):
+        "Return something."
+        total = helper(math.sin(x)) * SCALE + y + shift
+        return total + PAIR[1]
 
-def g(x):
-    return math.gamma(x) + math.erf(x)
+    return f
+
+f = outer(3.0)
+"""
+KERNEL = """
+@kernel
+def k(i, x, out):
+    out[i] = {}
+
+def f(x):
+    out = np.empty_like(x)
+    k[x.size](x, out)
+    return out
 """
 
-# All is real, the cubin too, but for the driver: a launch is counted. The memory is the
-# host's.
-ON_CUDA = """
-import ctypes, sys
-from contextlib import nullcontext
-from types import SimpleNamespace
 
-import numpy as np
-import xdev, function
-import cupy
+def ufunc(expression, *lines):
+    """Return a program whose ufunc computes an expression of x."""
+    function = f"@vectorize\ndef f(x):\n    return {expression}\n"
+    return "\n".join((*lines, function))
 
-before = set(sys.modules)
-f = xdev.vectorize(function.f)
 
-from xdev import native
-from xdev.compile import launch
-from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda, cuda_operands
+def kernel(expression, *lines):
+    """Return a program whose kernel computes an expression of x[i]."""
+    return "\n".join((*lines, KERNEL.format(expression)))
 
-count = []
-called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 11)
-called = called(lambda *_: count.append(1) or 0)
-stream = ctypes.CFUNCTYPE(ctypes.c_longlong)(lambda: 0)
-address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
-addresses = address(called), address(stream), 0, 0
-native.calls.connect(*addresses, cupy.ndarray, array_maker(), print, False)
-launch.capability = lambda _: (9, 0)
-kernels = []
 
-def kernel(*cubin):
-    kernels.append(cubin)
-    return SimpleNamespace(handle=len(cubin[0]))
-
-launch.Kernel = kernel
-cuda.BACKEND.count = lambda: 1
-cupy.cuda.runtime.setDevice = lambda _: None
-cuda.require = lambda: native.module("pool")  # what the bridge into CuPy loads
-cuda_operands.ordered = lambda _: nullcontext(0)
-cupy.cuda.runtime.getDevice = lambda: 0
-memory = []
-
-def allocate(nbytes):
-    memory.append(np.zeros(max(nbytes, 1), np.uint8))
-    address = memory[-1].ctypes.data
-    unowned = cupy.cuda.UnownedMemory(address, nbytes, memory[-1], 0)
-    return cupy.cuda.MemoryPointer(unowned, 0)
-
-with cupy.cuda.using_allocator(allocate):
-    x = cupy.ndarray((1000,), "f4")
-    for number in 1, 2:
-        assert f(x, x, x).shape == x.shape
-        assert len(count) == number
-        print(*(set(sys.modules) - before))
-print(kernels)
+HELPER = "def h(x):\n    return x + 2.0\n"
+INNER = f"from decorators import vectorize\n@vectorize\n{HELPER}"
+LAZY = """
+def __getattr__(name):
+    if name == "SCALE":
+        return 2.0
+    raise AttributeError(name)
 """
-
-ON_THE_CPU = """
-import sys
-import numpy as np
-import xdev, function
-
-before = set(sys.modules)
-x = np.ones(1000, "f4")
-result = xdev.vectorize(function.f)(x, x, x)
-assert result.dtype == x.dtype
-print(*(set(sys.modules) - before))
-print(result.tobytes().hex())
+PACKAGE = {
+    "pkg/__init__": "from . import pkg",
+    "pkg/pkg": "from pkg import later as pkg",
+    "pkg/later": "G = 2.0",
+}
+OTHERS = {
+    "lib": "import other\ndef h(x):\n    return other.g(x)",
+    "other": "def g(x):\n    return x + 2.0",
+}
+OVERLOADED = f"""
+from numba.extending import overload
+{HELPER}
+@overload(h)
+def compiled_h(x):
+    return lambda x: x + 2.0
 """
+NUMBAS = f"import numba\n@numba.njit\n{HELPER}"
+NAMED = "from collections import namedtuple\nP = namedtuple('P', 'a b')(2.0, 3.0)"
+SIGN = ufunc("math.copysign(x, G[0])", "G = (np.float64('nan'),)")
+# A program, what is edited there and what for, and the files beside it.
+EDITS = {
+    "constant": (PROGRAM, "x + 1.0", "x + 2.0", {}),
+    "operator": (PROGRAM, "x + 1.0", "x - 1.0", {}),
+    "called": (PROGRAM, "helper(math", "abs(math", {}),
+    "library": (PROGRAM, "math.sin", "math.cos", {}),
+    "librarys module": (PROGRAM, "math.sin", "np.sqrt", {}),
+    "default": (PROGRAM, "y=1.0", "y=1.5", {}),
+    "closure": (PROGRAM, "outer(3.0)", "outer(4.0)", {}),
+    "global": (PROGRAM, "SCALE = 2.0", "SCALE = 3.0", {}),
+    "globals type": (ufunc("x + 1 / G", "G = 3"), "G = 3", "G = np.float32(3)", {}),
+    "tuple": (PROGRAM, "(1, 2.0)", "(1, -2.0)", {}),
+    "sign of nan": (SIGN, "(np", "(-np", {}),
+    "other file": (ufunc("h(x)", "from lib import h"), "2.0", "3.0", {"lib": HELPER}),
+    "modules function": (ufunc("lib.h(x)", "import lib"), "2.0", "3.0", OTHERS),
+    "modules number": (ufunc("x + lib.G", "import lib"), "2.", "3.", {"lib": "G = 2."}),
+    "modules getattr": (
+        ufunc("x * lib.SCALE", "import lib"), "2.0", "3.0", {"lib": LAZY}
+    ),
+    "modules modules": (
+        ufunc("pkg.pkg.pkg.G * x", "import pkg"), "2.0", "3.0", PACKAGE
+    ),
+    "put into a library": (ufunc("x * math.scale", "math.scale = 2."), "2.", "3.", {}),
+    "builtin hidden": (
+        ufunc("abs(x)", "def other(x): return x + 1"), "def other", "def abs", {}
+    ),
+    "wraps": (ufunc("h(x)", "@functools.wraps(math.sin)", HELPER), "2.0", "3.0", {}),
+    "inner ufunc": (ufunc("lib.h(x)", "import lib"), "2.0", "3.0", {"lib": INNER}),
+    "kernel": (kernel("x[i] + 2.0"), "2.0", "3.0", {}),
+    "kernels global": (kernel("x[i] + G", "G = 2.0"), "2.0", "3.0", {}),
+}  # fmt: skip
+# Numba is loaded for what kernels call, and compiles nothing.
+HELPED = {
+    "helper": (kernel("h(x[i])", HELPER), "2.0", "3.0", {}),
+    "ufunc": (kernel("lib.h(x[i])", "import lib"), "2.0", "3.0", {"lib": INNER}),
+    "helpers helper": (kernel("lib.h(x[i])", "import lib"), "2.0", "3.0", OTHERS),
+}
+# What no text tells in full is compiled in each process.
+UNKEPT = {
+    "named tuple": (ufunc("x + P.a", NAMED), "2.0", "3.0", {}),
+    "overload": (ufunc("h(x)", OVERLOADED), "2.0", "3.0", {}),
+    "numbas": (ufunc("h(x)", NUMBAS), "2.0", "3.0", {}),
+    "kernels numbas": (kernel("h(x[i])", NUMBAS), "2.0", "3.0", {}),
+    "no source": ("exec('''" + HEAD + ufunc("x + 2.0") + "''')", "2.0", "3.0", {}),
+}
+
+
+def write(folder, cases, *, edited=False, head=HEAD):
+    """Write programs, each into a folder of its own; return the folder of all."""
+    for name, (program, old, new, others) in cases.items():
+        for file, text in {"program": head + program, **others}.items():
+            assert old in program + "".join(others.values()), name
+            path = folder / name / f"{file}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace(old, new) if edited else text)
+    return folder
 
 
 @pytest.fixture
-def lines(tmp_path, run):
-    """Return the lines that a program prints, with a cache of the test's own."""
-    (tmp_path / "function.py").write_text(FUNCTION)
-    places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
-    return lambda program: run(program, **places).splitlines()
+def ran(tmp_path, run):
+    """Return what runs all programs of a folder; it returns results, whether by Numba.
+
+    With ``plain`` it is NumPy that computes.
+    """
+    for name, text in (("ours", OURS), ("plain", PLAIN)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "decorators.py").write_text(text)
+
+    def results(folder, *, plain=False, **settings):
+        places = folder, tmp_path / ("plain" if plain else "ours")
+        cache = {"XDEV_CACHE_DIR": tmp_path / "cache"}
+        return json.loads(run(RUNNER, *places, **cache, **settings))
+
+    return results
 
 
 @pytest.mark.parametrize(
-    ("program", "rooms"),
-    [pytest.param(ON_CUDA, "cuda", marks=needs_cuda), (ON_THE_CPU, "cpu")],
-    ids=["cuda", "cpu"],
+    ("cases", "loaded", "kept"),
+    [(EDITS, False, True), (HELPED, True, True), (UNKEPT, True, False)],
+    ids=["kept", "helped", "unkept"],
 )
-def test_a_kept_function_is_the_same_and_needs_no_compiler(lines, program, rooms):
-    *_, first, made = lines(program)
-    second, *_, later, kept = lines(program) * 2
-    first, second, later = (set(line.split()) for line in (first, second, later))
+def test_an_edit_is_seen_and_nothing_else_is_compiled_again(
+    tmp_path, ran, cases, loaded, kept
+):
+    old = write(tmp_path / "before", cases)
+    new = write(tmp_path / "after", cases, edited=True)
+    expected = {folder: ran(folder, plain=True)[0] for folder in (old, new)}
+    for name in cases:
+        assert expected[old][name] != expected[new][name], f"{name}: nothing changed"
 
-    assert kept == made
-    assert {"numba", "llvmlite"} <= first
-    assert "numba" not in later
-    assert ("llvmlite" in later) == (rooms == "cpu")  # where LLVM loads what is kept
-    own = {name for name in second if name.startswith("xdev.")}
-    assert own <= first
-    assert len(own) <= MOST
-    assert {name for name in ("cpu", "cuda") if f"xdev.ufunc.{name}" in own} == {rooms}
+    entries = set()
+    for folder, loads in ((old, True), (old, loaded), (new, True)):
+        found, numba = ran(folder)
+        assert numba == loads
+        for name, values in found.items():
+            np.testing.assert_allclose(values, expected[folder][name], err_msg=name)
+        before, entries = entries, set((tmp_path / "cache" / "loops").glob("*"))
+        assert (before == entries) == (not kept or (folder == old and before != set()))
 
+
+def test_what_changes_nothing_compiles_nothing(tmp_path, ran):
+    case = {"program": (PROGRAM, "SCALE", "SCALE", {})}
+    assert ran(write(tmp_path / "here", case))[1]
+    edits = {
+        "place": ("def helper", "\n\n# a comment\n\ndef helper"),
+        "docstring": ("Return something.", "Return something else."),
+        "other global": ("SCALE = 2.0", "SCALE = 2.0; OTHER = 5"),
+        "line": ("    return x + 1.0", "    return (x +\n        1.0)"),
+    }
+    cases = {name: (PROGRAM, *edit, {}) for name, edit in edits.items()}
+    threads = {"NUMBA_NUM_THREADS": "1", "NUMBA_CACHE_DIR": "/elsewhere"}
+
+    there = write(tmp_path / "there", cases, edited=True)
+    assert not ran(there, **threads)[1]
+
+
+@pytest.mark.parametrize("setting", ["NUMBA_OPT=0", "file"])
+def test_code_is_of_the_settings_of_its_compiler(tmp_path, ran, setting, monkeypatch):
+    folder = write(tmp_path / "folder", {"kernel": EDITS["kernel"]})
+    settings = {} if setting == "file" else dict([setting.split("=")])
+    assert ran(folder)[1]
+    if setting == "file":
+        (tmp_path / ".numba_config.yaml").write_text("loop_vectorize: 0")
+        monkeypatch.chdir(tmp_path)
+
+    assert ran(folder, **settings)[1]
+    assert not ran(folder, **settings)[1]
+
+
+EDITED_MEANWHILE = """
+import linecache, pathlib, sys
+import numpy as np
+import program
+
+path = pathlib.Path(program.__file__)
+text = path.read_text()
+path.write_text("# edited\\n" + text)
+linecache.clearcache()
+x = np.linspace(0, 1, 5)
+assert np.allclose(program.f(x), x + 2.0)
+path.write_text(text)
+print(len([*pathlib.Path(sys.argv[1]).glob("loops/*")]))
+"""
+
+
+def test_a_source_that_changed_after_the_import_is_not_kept(tmp_path, run):
+    (tmp_path / "program.py").write_text(
+        "from xdev import vectorize\n" + ufunc("x + 2.0")
+    )
+    places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
+
+    assert run(EDITED_MEANWHILE, tmp_path / "cache", **places) == "0\n"
+
+
+# What a process that finds its code loads, and keeps alive.
 
 RANDOM = """
 import sys
@@ -374,6 +277,63 @@ drawn += rng.integers(0, np.arange(1, 10)), rng.normal(size=3)
 print(*(x.tobytes().hex() for x in drawn))
 print("numba" in sys.modules)
 """
+# `gamma` is in no C library by that name: Numba brings what the code calls.
+OF_NUMBAS_LIBRARY = """
+import math
+import numpy as np
+import xdev
+
+x = np.linspace(1, 5, 9)
+expected = [math.gamma(v) + math.erf(v) for v in x]
+function = xdev.vectorize(lambda x: math.gamma(x) + math.erf(x))
+assert np.allclose(function(x), expected, rtol=1e-13)
+"""
+# What copies of functions keep alive: what their code names, and nothing else.
+HOLDING = """
+import gc, math, weakref
+import numpy as np
+import xdev
+
+@xdev.vectorize
+def twice(a):
+    return 2 * a
+
+@xdev.vectorize
+def f(a, b):
+    return twice(a) + b * 2.0625 + math.sin(a)
+
+@xdev.kernel
+def k(i, a, o):
+    o[i] = twice(a[i])
+
+@xdev.guvectorize("(n)->()")
+def g(x, o):
+    total = 0.0
+    for v in x:
+        total += v
+    o[0] = total
+
+x = np.ones(1000)
+kept, o = weakref.ref(x), np.empty_like(x)
+f(x, x, out=o)
+k[x.size](x, o)
+g(x)
+del x, o
+gc.collect()
+assert kept() is None
+"""
+
+
+@pytest.fixture
+def lines(tmp_path, run):
+    """Return the lines that a program in a file prints, with a cache of the test's."""
+
+    def printed(program):
+        (tmp_path / "program.py").write_text(program)
+        places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
+        return run("import program", **places).splitlines()
+
+    return printed
 
 
 def test_random_numbers_need_no_numba_the_second_time(lines):
@@ -383,40 +343,7 @@ def test_random_numbers_need_no_numba_the_second_time(lines):
     assert lines(RANDOM) == [drawn, "False"]
 
 
-OF_NUMBAS_LIBRARY = """
-import math
-import numpy as np
-import xdev, function
-
-x = np.linspace(1, 5, 9)
-expected = [math.gamma(v) + math.erf(v) for v in x]
-assert np.allclose(xdev.vectorize(function.g)(x), expected, rtol=1e-13)
-"""
-
-
-def test_a_function_of_numbas_library_is_found_again(lines):
-    """`gamma` is in no C library by that name: Numba brings what the code calls."""
+@pytest.mark.parametrize("program", [OF_NUMBAS_LIBRARY, HOLDING])
+def test_what_is_found_again_computes_and_holds_the_same(lines, program):
     for _ in range(2):
-        lines(OF_NUMBAS_LIBRARY)
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path)
-    return tmp_path
-
-
-def scaled(x):
-    return x * 3
-
-
-def test_dtypes_with_and_without_source_do_not_mix(cache):
-    """Literals are weak only where their source is known."""
-    x = np.ones(3, np.float32)
-    assert xdev.vectorize(scaled)(x).dtype == np.float32
-    namespace = {}
-    exec("def scaled(x): return x * 3", namespace)  # noqa: S102
-
-    xdev.vectorize(namespace["scaled"])(x)
-
-    assert len(list((cache / "typings").iterdir())) == 1
+        assert lines(program) == []

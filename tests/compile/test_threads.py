@@ -1,6 +1,5 @@
 """Pieces of a range in several threads: each once, whoever does it."""
 
-import ctypes
 import gc
 import threading
 import time
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from xdev import _config
-from xdev.compile import formulas, threads
+from xdev.compile import threads
 
 pytestmark = pytest.mark.usefixtures("team")
 
@@ -78,73 +77,6 @@ def test_every_index_is_worked_on_once_by_a_loop_of_c(count, n, start, grain, la
     assert len(starts) <= threads.PIECES * lanes
 
 
-def address_of(function):
-    return ctypes.cast(function, ctypes.c_void_p).value
-
-
-WORDS = ctypes.POINTER(ctypes.c_int64)
-LOOP = ctypes.CFUNCTYPE(None, WORDS, WORDS, WORDS, ctypes.c_void_p)
-
-
-@LOOP
-def adding(places, dimensions, strides, _):
-    word = ctypes.c_int64.from_address
-    for k in range(dimensions[0]):
-        x, y, out = (word(places[j] + k * strides[j]) for j in range(3))
-        out.value += x.value + y.value
-
-
-@given(
-    shape=st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple),
-    order=st.permutations(range(4)),
-    steps=st.lists(st.integers(-2, 2), min_size=4, max_size=4),
-    grain=st.integers(1, 9),
-)
-def test_elements_are_a_ufuncs(shape, order, steps, grain):
-    """Each once, whatever the strides: a sum, as NumPy has it."""
-    ndim = len(shape)
-    whole, order = np.arange(100), [k for k in order if k < ndim]
-    strides = [8 * step for step in steps[:ndim]]
-    x = np.lib.stride_tricks.as_strided(whole[50:], shape, strides)
-    y = np.arange(np.prod(shape)).reshape(shape)
-    out = np.zeros([shape[k] for k in order], int).transpose(np.argsort(order))
-    operands = x, y, out
-    rows = [[array.strides[k] for array in operands] for k in range(ndim)]
-    places = [array.ctypes.data for array in operands]
-
-    told = threads.elements(
-        address_of(adding), shape, places, rows, out.size, grain=grain
-    )
-
-    np.testing.assert_array_equal(out, x + y)
-    assert told == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "x", "errors"),
-    [("sqrt", -1.0, {"invalid"}), ("exp", 1e9, {"over"}), ("sqrt", 4.0, set())],
-)
-def test_errors_of_floating_point_are_told_from_every_thread(name, x, errors):
-    compute = ctypes.CDLL("libm.so.6")[name]
-    compute.restype, compute.argtypes = ctypes.c_double, [ctypes.c_double]
-
-    @LOOP
-    def loop(places, dimensions, strides, _):
-        number = ctypes.c_double.from_address
-        for k in range(dimensions[0]):
-            place = places[0] + k * strides[0]
-            number(place + 8).value = compute(number(place).value)
-
-    values = np.zeros((100, 2))
-    values[57, 0] = x
-
-    told = threads.elements(address_of(loop), [100], [values.ctypes.data], [[16]], 100)
-
-    names = ("divide", "over", "under", "invalid")
-    bits = dict(zip(names, formulas.BITS, strict=True))
-    assert {name for name, bit in bits.items() if told & bit} == errors
-
-
 def test_threads_that_have_no_time_are_not_waited_for(count):
     """All are in one call that waits for the end of another one."""
     inside, over = threading.Barrier(5, timeout=30), threading.Event()
@@ -195,27 +127,21 @@ def test_the_first_error_is_raised_when_all_have_ended():
     assert sum(done) == 1000
 
 
-def test_what_a_task_uses_goes_with_the_call():
-    class Used:
-        def __call__(self, *piece):
-            if self.wrong:
-                raise KeyError(piece)
+@pytest.mark.parametrize("wrong", [False, True])
+def test_what_a_task_uses_goes_with_the_call(wrong):
+    def task(*piece):
+        if wrong:
+            raise KeyError(piece)
 
-    for wrong in (False, True):
-        task = Used()
-        task.wrong, alive = wrong, weakref.ref(task)
+    alive = weakref.ref(task)
+    with pytest.raises(KeyError) if wrong else nullcontext():
+        threads.run(task, 1000)
+    del task
+    deadline = time.monotonic() + 20  # a helper lets go a bit after it ended
+    while alive() is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
         gc.collect()
-        gc.disable()
-        try:
-            with pytest.raises(KeyError) if wrong else nullcontext():
-                threads.run(task, 1000)
-            del task
-            deadline = time.monotonic() + 20  # a helper lets go a bit after it ended
-            while alive() is not None:
-                assert time.monotonic() < deadline
-                time.sleep(0.001)
-        finally:
-            gc.enable()
 
 
 def test_a_task_may_run_tasks():
@@ -335,29 +261,6 @@ except XdevError as error:
     os._exit(7 if works() else 1)  # by threads of its own
 assert waited == [7 if CALLER else 0], waited
 """
-FORKED_ON_A_WORKER = """
-def slowly():
-    if threading.current_thread().name == forks[0]:
-        time.sleep(0.5)
-
-def go_on():
-    time.sleep(0.5)  # the worker's thread has ended by then
-    os._exit(7 if works(slowly) else 1)
-
-forks, ended = [], []
-
-def fork():
-    if not is_caller() and not forks:
-        forks.append(threading.current_thread().name)
-        child = os.fork()
-        if not child:
-            threading.Thread(target=go_on).start()
-            return
-        ended.append(status(child))
-
-works(fork)
-assert ended == [7], ended
-"""
 
 
 @pytest.mark.parametrize(
@@ -369,7 +272,6 @@ assert ended == [7], ended
             pytest.param(FORKED_INSIDE.replace("CALLER", name), id=f"caller: {name}")
             for name in ("True", "False")
         ),
-        pytest.param(FORKED_ON_A_WORKER, id="a worker's child has threads"),
     ],
 )
 def test_interrupts_and_forks(program, text):

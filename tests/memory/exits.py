@@ -23,7 +23,7 @@ from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 LARGE, SMALL = 200_000, 10
-DEVICE = sys.argv[2]
+DEVICE = sys.argv[2] if __name__ == "__main__" else "cpu"
 
 
 def zeros(count=LARGE):

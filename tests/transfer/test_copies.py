@@ -161,7 +161,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("x", "options", "error", "text"), REFUSED, ids=str)
+@pytest.mark.parametrize(("x", "options", "error", "text"), REFUSED)
 def test_what_cannot_be_moved_is_refused_uncounted(x, options, error, text):
     before = xdev.memory.allocated("fake")
     with (

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_loop, errors, numpy_functions
+from xdev.compile import cpu_loop, digests, errors, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
-from xdev.compile.halves import computed, is_half, stored
+from xdev.compile.formulas import computed, is_half, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -340,9 +340,13 @@ def jitted(
 def device_function(
     function: Callable[..., Any], *, wrapping: bool = True, **options: bool
 ) -> Any:
-    """Return a function that other compiled functions can call, on every device."""
+    """Return a function that other compiled functions can call, on every device.
+
+    What it reads from outside must not change: the digest is that of now.
+    """
     options |= {"forceinline": True}
     dispatcher = _optional.numba().njit(error_model="numpy", **options)(function)
+    dispatcher.xdev_digest = digests.digest(function)
     compiler = dispatcher._compiler  # noqa: SLF001 - compiles wherever it is first called
     usual = compiler.compile
 

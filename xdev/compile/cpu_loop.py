@@ -28,6 +28,7 @@ Advice = dict[str, int | bool | None]
 # that go element by element.
 ALONE: Advice = {"vectorize.enable": False, "unroll.disable": None}
 UNROLLED: Advice = {"vectorize.enable": False, "unroll.count": 8}
+COPIED: Advice = {"vectorize.enable": False, "unroll.count": 4}
 WORD = 8  # bytes of the largest integer
 ROOM = 16384  # bytes of the rows of all operands: a part of the first cache
 LONG, SHORT = 256, LINE  # elements of a row; whole cache lines, however small they are
@@ -115,7 +116,6 @@ class Emitter:
         compute: Callable[[list[Any]], Sequence[Any]] = list,
         *,
         advice: Advice | None = None,
-        index_of: Callable[[Any], Any] = lambda k: k,
     ) -> None:
         """Emit a loop that loads, computes and stores.
 
@@ -129,20 +129,13 @@ class Emitter:
             Emits the outputs' values of the inputs'; without it they are copied.
         advice : dict, optional
             What LLVM should know of the loop.
-        index_of : callable
-            Emits the index of an iteration's element of the first input, and of the
-            outputs.
         """
         b = self.builder
         with self.cgutils.for_range(b, count, intp=self.intp) as loop:
-            index = index_of(loop.index)
-            indices = index, *[loop.index] * (len(inputs) - 1)
-            values = [
-                self.load(row.kind, self.at(row.start, k, row.stride))
-                for row, k in zip(inputs, indices, strict=True)
-            ]
+            places = [self.at(row.start, loop.index, row.stride) for row in inputs]
+            values = list(map(self.load, (row.kind for row in inputs), places))
             for row, value in zip(outputs, compute(values), strict=True):
-                place = self.at(row.start, index, row.stride)
+                place = self.at(row.start, loop.index, row.stride)
                 self.store(row.kind, value, place)
             end = b.block
         if advice:
@@ -214,16 +207,13 @@ def emit(
     body : Body
         What one iteration does.
     arguments : sequence of four LLVM values
-        NumPy's ``args``, ``dimensions``, ``steps`` and ``data``. NumPy calls the loop
-        with no data. Others give it int64 indices there, one an iteration: the first
-        input, which is the output too, has ``dimensions[1]`` elements, and each
-        iteration works in place on that of its index.
+        NumPy's ``args``, ``dimensions``, ``steps`` and ``data``, which is not used.
     reorderable : bool
         Whether reductions may fold values in pairs.
     """
     emitter, b = Emitter(context, builder), builder
     intp, operands, nin = emitter.intp, body.operands, len(body.inputs)
-    args, dimensions, steps, indices = arguments
+    args, dimensions, steps, _ = arguments
     numbers = [intp(k) for k in range(len(operands))]
     count = emitter.word(dimensions, intp, numbers[0])
     rows = [
@@ -235,17 +225,11 @@ def emit(
     done = builder.append_basic_block("done")
 
     @contextmanager
-    def where(condition: Any, *, likely: bool | None = None) -> Iterator[None]:
-        with b.if_then(condition, likely):
+    def where(condition: Any) -> Iterator[None]:
+        with b.if_then(condition):
             yield
             b.branch(done)
 
-    in_place = len(body.outputs) == 1 and operands[0] == operands[-1]
-    if in_place and nin <= BINARY:
-        there = b.icmp_unsigned("!=", b.ptrtoint(indices, intp), intp(0))
-        with where(there, likely=False):
-            extent = emitter.word(dimensions, intp, numbers[1])
-            _at_indices(emitter, body, rows, count, indices, extent)
     for case in body.cases:
         fixed = [
             row._replace(stride=intp(s)) for row, s in zip(rows, case, strict=True)
@@ -259,6 +243,7 @@ def emit(
         suited = _suits_blocks(emitter, body, rows, count)
         with where(b.and_(suited, _apart(emitter, body, rows, count))):
             _blocks(emitter, body, rows, count)
+    in_place = len(body.outputs) == 1 and operands[0] == operands[-1]
     if in_place and nin == BINARY:
         paired = reorderable and operands[0] == operands[1]
         same = b.icmp_unsigned("==", rows[0].start, rows[2].start)
@@ -297,26 +282,6 @@ def _row(emitter: Emitter, body: Body, case: Sequence[int], *arguments: Any) -> 
         for operand, start, stride in zip(body.operands, starts, case, strict=True)
     ]
     _elementwise(emitter, body, rows, count, apart=True)
-
-
-def _at_indices(
-    emitter: Emitter,
-    body: Body,
-    rows: Sequence[Strided],
-    count: Any,
-    indices: Any,
-    extent: Any,
-) -> None:
-    """Emit the loop over indices, of which negative ones count from the end."""
-    b, intp = emitter.builder, emitter.intp
-
-    def index_of(k: Any) -> Any:
-        index = emitter.word(indices, intp, k)
-        negative = b.icmp_signed("<", index, intp(0))
-        return b.select(negative, b.add(index, extent), index)
-
-    first, compute = rows[0], partial(body.compute, emitter.context, emitter.builder)
-    emitter.loop(count, rows[:-1], [first], compute, advice=ALONE, index_of=index_of)
 
 
 def _apart(emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any) -> Any:
@@ -420,16 +385,10 @@ def _blocks(emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any) -
 def _copy(emitter: Emitter, kind: Any, size: int, *arguments: Any) -> None:
     """Emit what copies elements in their order, at strides of target and source."""
     *ways, n = arguments  # of target and source: a start, a step
-    b, one, pairs, rest = emitter.builder, emitter.intp(1), [], []
     if size <= WORD:  # processors copy integers faster
         kind = _optional.numba().core.types.Integer.from_bitwidth(8 * size)
-    for start, step in zip(ways[::2], ways[1::2], strict=True):
-        double = b.shl(step, one)  # two an iteration: fewer sums wait for one another
-        starts = start, emitter.at(start, one, step)
-        pairs.append([Strided(kind, each, double) for each in starts])
-        rest.append([Strided(kind, emitter.at(start, b.sub(n, one), step), step)])
-    emitter.loop(b.ashr(n, one), *reversed(pairs), advice=ALONE)
-    emitter.loop(b.and_(n, one), *reversed(rest), advice=ALONE)
+    target, source = Strided(kind, *ways[:2]), Strided(kind, *ways[2:])
+    emitter.loop(n, [source], [target], advice=COPIED)
 
 
 def _reduce(

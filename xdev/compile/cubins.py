@@ -13,7 +13,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import digests
-from xdev.compile.halves import is_bfloat16, is_half
+from xdev.compile.formulas import is_bfloat16, is_half
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -48,6 +48,14 @@ MOVED = ("Linear", "Output")  # kinds with an element in memory for each
 TEMPLATES = 64  # of so many, what NVRTC made is kept: functions come and go
 WORD = 4  # bytes of the least access that may be shifted
 SPREAD = 32  # bytes of one operand that a thread may take, where itemsizes differ
+WARP = 32
+WARPS = BLOCK // WARP
+REDUCED = 32  # bytes that a thread folds of each chunk
+STATISTICS = ("fold", "count", "norm", "mean", "var", "std", "argmax", "argmin")
+MARK = 8  # bytes
+PLACED = 16  # bytes of a value and where it is
+SCANNED = 8  # elements that a thread scans of each tile, at most
+SCANNED_BYTES = 64
 CPP_NAMES = {
     ("b", 1): "bool",
     ("i", 1): "signed char",
@@ -144,24 +152,177 @@ class Elementwise(NamedTuple):
 
     def macros(self) -> Macros:
         """Return the template's macros."""
-        pointers = (
-            ("" if o.kind == "Output" else "const ") + cpp_name(computed(o.loop)) + "*"
-            for o in self.operands
-        )
-        sizes = {
+        values = {
             "LANES": self.lanes,
             "ITEMS": ITEMS,
-            "BLOCK": BLOCK,
             "DIMENSIONS": self.dimensions,
             "MASKED": int(self.masked),
-        }
-        words = {
-            "FUNCTION": FUNCTION,
-            "SIGNATURE": ",".join(pointers),
             "INDEX": "unsigned long long" if self.wide else "unsigned int",
             "OFFSET": "long long" if self.wide or self.far else "int",
         }
-        return defined({**sizes, **words})
+        outputs = [o.loop for o in self.operands if o.kind == "Output"]
+        inputs = [o.loop for o in self.operands if o.kind != "Output"]
+        return _macros(values, inputs, outputs)
+
+
+class Reduce(NamedTuple):
+    """A reduction along lines.
+
+    Parameters
+    ----------
+    source, loop, target : numpy.dtype
+        In memory, of the function, and of the results in memory.
+    group : int
+        How many threads fold a segment: 1, 32, 256, or 8, one of each warp of a block.
+    dimensions : int
+        How many dimensions count lines.
+    masked : bool
+        Whether a mask says which elements take part.
+    segmented : bool
+        Whether an array says where segments begin.
+    joining : int
+        How many threads join the segments of a line: 32 or 256. 0: nobody, each has a
+        place in the target.
+    statistic : str
+        What becomes of a sum, one of :data:`STATISTICS`.
+    wide : int
+        Of how many neighbour lines a thread folds a segment, where ``group`` is 1 or 8.
+    """
+
+    source: np.dtype[Any]
+    loop: np.dtype[Any]
+    target: np.dtype[Any]
+    group: int
+    dimensions: int = 1
+    masked: bool = False
+    segmented: bool = False
+    joining: int = 0
+    statistic: str = "fold"
+    wide: int = 1
+    template: str = "reduce"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        return _entry(self.template, self.source, self.loop, self.target)
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a group folds at once."""
+        return 1 if self.group <= WARPS else self.group * self.lanes
+
+    @property
+    def lanes(self) -> int:
+        """Return how many neighbours a thread folds at once."""
+        return REDUCED // self.source.itemsize
+
+    @property
+    def partial(self) -> int:
+        """Return the bytes of a segment's fold, with the mark that it is there."""
+        if self.statistic.startswith("arg"):
+            return MARK + PLACED
+        parts = 3 if self.statistic in ("var", "std") else 1
+        return MARK + parts * self.loop.itemsize
+
+    def macros(self) -> Macros:
+        """Return the template's macros."""
+        numbers = {
+            "GROUP": self.group,
+            "LANES": self.lanes,
+            "DIMENSIONS": self.dimensions,
+            "MASKED": int(self.masked),
+            "SEGMENTED": int(self.segmented),
+            "JOINING": self.joining,
+            "WIDE": self.wide,
+            "STATISTIC": STATISTICS.index(self.statistic),
+        }
+        return _macros(numbers, (self.loop, self.loop), (self.loop,))
+
+
+class Scan(NamedTuple):
+    """A running fold along lines; parameters as of :class:`Reduce`."""
+
+    source: np.dtype[Any]
+    loop: np.dtype[Any]
+    target: np.dtype[Any]
+    group: int
+    dimensions: int = 1
+    template: str = "scan"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        return _entry(self.template, self.source, self.loop, self.target)
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a group scans at once."""
+        return self.group * self.lanes
+
+    @property
+    def lanes(self) -> int:
+        """Return how many neighbours a thread scans at once."""
+        return min(SCANNED, SCANNED_BYTES // self.source.itemsize)
+
+    def macros(self) -> Macros:
+        """Return the template's macros."""
+        numbers = {
+            "GROUP": self.group,
+            "LANES": self.lanes,
+            "DIMENSIONS": self.dimensions,
+        }
+        return _macros(numbers, (self.loop, self.loop), (self.loop,))
+
+
+class Scatter(NamedTuple):
+    """A function in place at sorted positions.
+
+    Parameters
+    ----------
+    target : numpy.dtype
+        Of the array that is worked on.
+    value : numpy.dtype or None
+        Of the second operand in memory; None for a function of one.
+    inputs : tuple of numpy.dtype
+        What the function takes.
+    output : numpy.dtype
+        What it gives.
+    """
+
+    target: np.dtype[Any]
+    value: np.dtype[Any] | None
+    inputs: Dtypes
+    output: np.dtype[Any]
+    template: str = "scatter"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        value = self.value or self.target
+        types = self.target, self.inputs[0], value, self.inputs[-1], self.output
+        return _entry(self.template, *types)
+
+    def macros(self) -> Macros:
+        """Return the template's macros."""
+        numbers = {"BINARY": int(self.value is not None)}
+        return _macros(numbers, self.inputs, (self.output,))
+
+
+def _entry(template: str, *dtypes: np.dtype[Any]) -> str:
+    return f"xdev::{template}<{','.join(map(cpp_name, dtypes))}>"
+
+
+def _macros(
+    values: Mapping[str, object],
+    inputs: Sequence[np.dtype[Any]],
+    outputs: Sequence[np.dtype[Any]],
+) -> Macros:
+    """Return a template's macros: its own, and those of the function's pointers."""
+    reads = [f"const {cpp_name(computed(dtype))}*" for dtype in inputs]
+    writes = [f"{cpp_name(computed(dtype))}*" for dtype in outputs]
+    signature = ",".join([*reads, *writes])
+    own = {"FUNCTION": FUNCTION, "SIGNATURE": signature, "BLOCK": BLOCK}
+    return defined({**values, **own})
 
 
 def defined(values: Mapping[str, object]) -> Macros:
@@ -184,10 +345,8 @@ def cubin(
     ----------
     kernel : Template
         The layout, and the operands with their dtypes.
-    function, inputs, outputs, fastmath
+    function, inputs, outputs, capability, fastmath
         As :func:`xdev.compile.numba_cuda.ltoir` takes them.
-    capability : (int, int)
-        The compute capability, as in ``(9, 0)``.
 
     Returns
     -------
@@ -215,29 +374,7 @@ def build(
     *,
     fastmath: bool,
 ) -> tuple[bytes, str]:
-    """Compile a template and link it with the LTO-IR of a function.
-
-    Parameters
-    ----------
-    template, entry, macros
-        As a :class:`Template` has them.
-    code : bytes
-        The function's LTO-IR.
-    capability : (int, int)
-        The compute capability.
-    fastmath : bool
-        Whether a product and a sum may be one rounding.
-
-    Returns
-    -------
-    (bytes, str)
-        The cubin, and the kernel's name in it.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The CUDA compiler is missing or its parts do not fit together.
-    """
+    """Compile a template, and link it with a function's LTO-IR: a cubin, and a name."""
     arch = "sm_{}{}".format(*capability)
     with explained():
         source = (_folder() / f"{template}.cu").read_text()
@@ -257,41 +394,14 @@ def expressed(
 ) -> tuple[bytes, str]:
     """Compile a template with a function in C++; nothing is linked.
 
-    Parameters
-    ----------
-    kernel : Template
-        The layout, and the operands with their dtypes.
-    function : str
-        C++ that defines :data:`FUNCTION`.
-    capability : (int, int)
-        The compute capability.
-    folders : sequence of str
-        Where else its headers are.
-    fastmath : bool
-        Whether a product and a sum may be one rounding.
-
-    Returns
-    -------
-    (bytes, str)
-        The cubin, and the kernel's name in it.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The CUDA compiler is missing or its parts do not fit together.
+    Parameters and results are those of :func:`cubin`, but ``function`` is C++ that
+    defines :data:`FUNCTION`, and ``folders`` are where else its headers are.
     """
-    arch = "sm_{}{}".format(*capability)
+    arch, macros = "sm_{}{}".format(*capability), tuple(kernel.macros())
     source = function + (_folder() / f"{kernel.template}.cu").read_text()
+    options = {"fma": fastmath, "folders": tuple(folders)}
     with explained():
-        return _compiled(
-            source,
-            kernel.entry,
-            tuple(kernel.macros()),
-            arch,
-            "cubin",
-            fma=fastmath,
-            folders=tuple(folders),
-        )
+        return _compiled(source, kernel.entry, macros, arch, "cubin", **options)
 
 
 @lru_cache(maxsize=TEMPLATES)
@@ -412,17 +522,10 @@ def load_or_compile(
 
 
 def link(parts: list[bytes], arch: str, *, fma: bool) -> bytes:
-    """Link LTO-IR to a cubin, optimised as a whole.
+    """Link LTO-IR of NVRTC or NVVM to a cubin, optimised as a whole.
 
-    Parameters
-    ----------
-    parts : list of bytes
-        LTO-IR of NVRTC or NVVM.
-    arch : str
-        The architecture, as in ``"sm_90"``.
-    fma : bool
-        Whether a product and a sum may become one rounding. This is why nvJitLink is
-        called itself: the option that ``cuda.core`` writes for it is refused.
+    nvJitLink is called itself for ``fma``, whether a product and a sum may become one
+    rounding: the option that ``cuda.core`` writes for it is refused.
     """
     linker: Any = importlib.import_module("cuda.bindings.nvjitlink")
     options = [f"-arch={arch}", "-lto", f"-fma={int(fma)}"]
@@ -440,13 +543,9 @@ def link(parts: list[bytes], arch: str, *, fma: bool) -> bytes:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn a failure to compile or link a template into an error that says what to do.
+    """Turn a failure to compile or link a template into DeviceUnavailableError.
 
-    Raises
-    ------
-    DeviceUnavailableError
-        nvJitLink is older than NVRTC or NVVM, whose code it then cannot read, or
-        the compiler failed otherwise; the text has its message and the versions.
+    The text has the compiler's message, the versions, and what to do.
     """
     check()
     try:
@@ -461,13 +560,7 @@ def explained() -> Iterator[None]:
 
 
 def check() -> None:
-    """Refuse an nvJitLink that is older than NVRTC or NVVM.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        It is; the text has the command that updates it.
-    """
+    """Refuse an nvJitLink that is older than NVRTC or NVVM: DeviceUnavailableError."""
     linker = _bound("nvjitlink")
     # The library NVVM tells the version of its language, only its package that of CUDA.
     nvvm = tuple(map(int, re.findall(r"\d+", installed()["nvvm"])[:2]))

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import importlib.util
 import linecache
 import os
 import sys
-import warnings
 from collections import ChainMap
 from dis import get_instructions
-from functools import cache, lru_cache
+from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -95,8 +92,6 @@ NAMED = {
 }  # they know their names
 REGISTRIES = ("numba.core.typing.templates", "numba.cuda.typing.templates")
 HAS_DOCSTRING = 0x4000000  # a code object's flag
-# Of each function that Numba compiles, the digest before the first compilation.
-_fresh: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def digest(
@@ -130,29 +125,9 @@ def digest(
     digester = _Digester(within)
     try:
         digester.function(function)
-        for dispatcher in digester.compiled:
-            _check(dispatcher)
     except (_Undigestible, AttributeError, ValueError):  # it reads what is not there
         return None
     return digester.found.hexdigest()
-
-
-def _check(dispatcher: Any) -> None:
-    """Refuse a function of which Numba may have code for values that it read before.
-
-    Raises
-    ------
-    _Undigestible
-        What it reads has changed since nothing was compiled of it yet, or is not known
-        to be what it was then.
-    """
-    digester = _Digester(lambda value: value)
-    digester.function(_plain(dispatcher))
-    now = digester.found.hexdigest()
-    if dispatcher not in _fresh and not (dispatcher.overloads and digester.variable):
-        _fresh[dispatcher] = now
-    if _fresh.get(dispatcher) != now:
-        raise _Undigestible
 
 
 def joined(*parts: object) -> str:
@@ -166,20 +141,10 @@ class _Undigestible(Exception):  # noqa: N818 - it never leaves this module
 
 @final
 class _Digester:
-    """Takes in values, each after its kind; functions once.
-
-    Attributes
-    ----------
-    compiled : list
-        The functions of Numba's among them.
-    variable : bool
-        Whether a value from outside is none of a library, and so may change.
-    """
+    """Takes in values, each after its kind; functions once."""
 
     def __init__(self, within: Callable[[object], object]) -> None:
         self.found = hashlib.sha256()
-        self.compiled: list[Any] = []
-        self.variable = False
         self._within = within
         self._seen: dict[FunctionType, int] = {}
         self._replaced = replaced()
@@ -243,8 +208,6 @@ class _Digester:
         kind = type(value)
         if kind is np.ufunc and getattr(np, value.__name__, None) is value:
             self._text(str(value))
-        elif _library(kind.__module__) and type(_plain(value)) is FunctionType:
-            self._compiled(value)
         elif kind.__module__.startswith("numba.core.types.") and (
             kind.__name__ in NUMBERS
         ):
@@ -253,34 +216,16 @@ class _Digester:
             self._text("library", value.__module__, value.__qualname__)
         elif kind is FunctionType:
             self.function(value)
+        elif getattr(value, "xdev_digest", None):  # of a device function, when made
+            self._text("compiled", value.xdev_digest)
         else:
             raise _Undigestible
 
-    def _compiled(self, dispatcher: Any) -> None:
-        """Take in a function that Numba compiles, and how it was told to do so."""
-        options = dict(dispatcher.targetoptions)
-        if options.get("link"):  # files
-            raise _Undigestible
-        settings = options, getattr(dispatcher, "locals", {})
-        self._text("compiled")
-        self.value(_frozen(settings))
-        compiler = getattr(dispatcher, "_compiler", None)
-        self.value(getattr(compiler, "pipeline_class", None))
-        if not dispatcher._can_compile:  # noqa: SLF001 - it has its signatures alone
-            self._text(*map(str, dispatcher.nopython_signatures))
-        self.compiled.append(dispatcher)
-        self.function(_plain(dispatcher))
-
     def _outside(self, value: Any, attributes: tuple[str, ...]) -> None:
         """Take in an outside value; of a module, the attribute that the code reads."""
-        fixed = isinstance(value, ModuleType) and _library(value.__name__)
         for name in attributes:
             if isinstance(value, ModuleType):
                 value = getattr(value, name)
-        fixed |= type(value) is np.ufunc or (
-            type(value) in NAMED and _of_library(value)
-        )
-        self.variable |= not fixed
         self.value(value)
 
     def _code(self, code: CodeType) -> None:
@@ -302,20 +247,6 @@ def _numpys(value: Any) -> bool:
     if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
         return False
     return type(value) in {np.ndarray, value.dtype.type}
-
-
-def _plain(dispatcher: Any) -> Any:
-    """Return the Python function that a dispatcher of Numba compiles, else None."""
-    return getattr(dispatcher, "py_func", None)
-
-
-def _frozen(options: Any) -> Any:
-    """Return options of a compiler as a value that a digester takes."""
-    if isinstance(options, dict):
-        options = sorted(options.items())
-    if isinstance(options, set):
-        return frozenset(options)
-    return tuple(map(_frozen, options)) if type(options) in {list, tuple} else options
 
 
 def replaced() -> frozenset[int]:
@@ -369,20 +300,16 @@ def _of_library(value: Any) -> bool:
 # What compiled code depends on but the function.
 
 COMPILERS = ("numba", "llvmlite", "numpy")
-CONFIGURATIONS = ("numba.core.config", "numba.cuda.core.config")
 CONFIGURATION = ".numba_config.yaml"  # Numba reads it where a process starts
 VARIABLES = ("NUMBA_", "LLVMLITE_", "CUDA_HOME", "CUDA_PATH")
-# Settings that leave machine code alone; all others are a part of its key.
-HARMLESS = frozenset(
-    {"CACHE_DIR", "NUM_THREADS", "NUMBA_NUM_THREADS", "CUDA_DEFAULT_PTX_CC"}
-)
+HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}  # they leave machine code alone
 SOURCES = (".py", ".cu", ".cuh")
 
 
 def environment() -> str:
     """Return what compiled code depends on but the function: compilers, our own code.
 
-    And the compilers' settings, which a program may change.
+    And the compilers' settings, by the environment and Numba's file.
     """
     return joined(_installed(), _settings())
 
@@ -410,38 +337,14 @@ def _installed() -> str:
 
 
 def _settings() -> tuple[object, ...]:
-    """Return what Numba is told: by the environment, a file, and the program."""
+    """Return what Numba is told by the environment, and by a file."""
     names = [name for name in os.environ if name.startswith(VARIABLES)]
-    variables = tuple(
-        (name, os.environ.get(name))
-        for name in sorted(names)
-        if name.removeprefix("NUMBA_") not in HARMLESS
-    )
+    variables = [(name, os.environ.get(name)) for name in sorted({*names} - HARMLESS)]
     try:
         with open(CONFIGURATION, "rb") as file:  # noqa: PTH123 - pathlib loads more
-            text = file.read()
+            return variables, file.read()
     except OSError:
-        text = b""
-    changed = [
-        (option, now)
-        for name in CONFIGURATIONS
-        if name in sys.modules
-        for option, value in _unchanged(name, variables, text).items()
-        if (now := repr(vars(sys.modules[name]).get(option))) != value
-    ]
-    return variables, text, changed
-
-
-@lru_cache(maxsize=len(CONFIGURATIONS))
-def _unchanged(name: str, *_settings: object) -> dict[str, str]:
-    """Return the options that a configuration of Numba has before programs set any."""
-    path, package = str(sys.modules[name].__file__), name.rpartition(".")[0]
-    spec: Any = importlib.util.spec_from_file_location(f"{package}.xdev", path)
-    again = importlib.util.module_from_spec(spec)
-    with warnings.catch_warnings(action="ignore"):  # said when it was loaded
-        spec.loader.exec_module(again)
-    options = vars(again).items()
-    return {k: repr(v) for k, v in options if k.isupper() and k not in HARMLESS}
+        return variables, b""
 
 
 # What is kept on disk under these names.

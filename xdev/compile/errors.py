@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # What compilers say of the usual causes, and what that is in plain words.
 
-MOST = 8  # axes whose indices are counted
 _CALL = r"No implementation of function .* for signature: *>>> *"
 _NEW = r"(?:typeddict_empty|_ol_array_allocate|(?:zeros|ones|empty|full)(?:_like)?)"
 _NUMBER = r"(?P<number>bool|(?:u?int|float|complex)\d+)"
@@ -31,22 +30,8 @@ _GLOBAL = r"Untyped global name '(\w+)':.* <class "
 # Elements of arrays: how Numba shows x[i] and x[i] = y.
 _ITEM = r"(?:static_)?[gs]etitem\("
 _ARRAY = r"(?:readonly )?array\((?P<dtype>\w+), (?P<axes>\d)d, \w+\)"
-_INTEGER = r"u?int\d+|Literal\[int\]\(-?\d+\)"
-_PLACE = rf"(?:{_INTEGER}|slice<[^>]*>)"
+_PLACE = r"(?:u?int\d+|Literal\[int\]\(-?\d+\)|slice<[^>]*>)"
 _ODD = r"(?P<odd>(?:float|complex)\d+|bool|none|unicode_type|Literal\[str\]\(.*?\))"
-
-
-def _set(place: str) -> str:
-    """Return what matches x[i, …] = … of as many indices as axes, up to the value."""
-    several = (
-        rf"{n}d, \w+\), (?:Uni)?Tuple\({place}(?: x {n}|(?:, {place}){{{n - 1}}})\)"
-        for n in range(1, MOST + 1)
-    )
-    whole = "|".join((rf"1d, \w+\), {place}", *several))
-    return rf"(?:static_)?setitem\(array\((?P<dtype>\w+), (?:{whole}), "
-
-
-_ELEMENT = _set(f"(?:{_INTEGER})")
 _BEFORE = rf"(?:Tuple\((?:{_PLACE}, )*|UniTuple\()?"  # what stands before an odd index
 # Atomics: how Numba shows that one of another number of arguments is not known.
 _ATOMIC = r"<function {} at \w+>\)[^>]*>>> (\w+\(.*\))\n(?s:.*)grid\.py"
@@ -68,17 +53,9 @@ PLAIN = {
     rf"{_CALL}(?P<all>{_ITEM}{_ARRAY}, {_BEFORE}{_ODD}.*)": (
         r"an index is an integer, and one there is of type \g<odd>: not \g<all>"
     ),
-    rf"{_CALL}(?P<all>{_ELEMENT}(?:readonly )?array\(\w+, (?P<own>\d)d.*)": (
-        r"one element is written there, and the value is an array of \g<own> "
-        r"dimension(s), as x[i] of a 2-d x is: not \g<all>"
-    ),
-    rf"{_CALL}(?P<all>{_set(_PLACE)}(?P<value>.+)\))": (
-        r"an element of an array of \g<dtype> is written there, and a value of type "
-        r"\g<value> does not become one: not \g<all>"
-    ),
     rf"{_CALL}(?P<all>{_ITEM}{_ARRAY}.*)": (
         r"an array of \g<axes> dimension(s) has \g<axes> index(es), and one number is "
-        r"read or written there: not \g<all>"
+        r"read or written there, of its type \g<dtype>: not \g<all>"
     ),
     rf"{_CALL}(?P<all>{_ITEM}{_NUMBER}, .*)": (
         r"one number is there, a \g<number>, which has no index: not \g<all>"
@@ -93,7 +70,6 @@ PLAIN = {
         "array and x[:] = y[:] take, which @kernel and @guvectorize do not have: pass "
         "an array, or use a tuple; elements are assigned in a loop"
     ),
-    rf"{_CALL}(clip\(.*)": r"compiled code has no \1: use min(max(x, low), high)",
     rf"{_CALL}((sqrt|exp|log|log10|sin|cos|tan|sinh|cosh|tanh)\(complex\d+\))": (
         r"math's functions are of real numbers, and there is \1: use np.\2"
     ),
@@ -114,9 +90,6 @@ PLAIN = {
     r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
         rf"compiled code has no \2.\1{_NONE}"
     ),
-    r"Use of unsupported NumPy function 'numpy\.fix'.*": (
-        "compiled code has no numpy.fix: use np.trunc"
-    ),
     r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
         rf"compiled code has no \1{_NONE}"
     ),
@@ -134,10 +107,8 @@ PLAIN = {
     ),
     # So says numba-cuda, which does not know the name any more.
     r"<.+\.OverloadSelector object at \w+>, \((.+?),?\)": rf"there is a \1{_READ}",
-    r"Can't unify return type from the following types: (.+?), (\S+) Return of: .*": (
-        r"a value is of one type, and there it is \1 on one path, \2 on another"
-    ),
-    r"Cannot unify (.+) and (.+) for '.+', defined at .*": (
+    r"(?:Can't unify return type from the following types:|Cannot unify) "
+    r"(.+?)(?:,| and) (\S+) .*": (
         r"a value is of one type, and there it is \1 on one path, \2 on another (\g<0>)"
     ),
     r"Cannot infer the type of variable .*, have imprecise type: "
@@ -172,14 +143,8 @@ PLAIN = {
     r"Use of unsupported opcode \((?:STORE|DELETE)_GLOBAL\).*": (
         "compiled code writes no global: return what it computes"
     ),
-    r"Use of unsupported opcode \((\w+)\).*": (
-        r"compiled code has no such statement (\1)"
-    ),
     # So it ends where it looks a type up that it does not know.
     r"<class '[\w.]+\.(\w+)'>": rf"compiled code has no \1 there{_NONE}",
-    r"(?:could not convert string to float|invalid literal for int\(\)).*": (
-        f"compiled code makes no number of a text{_NONE}"
-    ),
 }
 
 
@@ -363,12 +328,10 @@ ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2})")
 BORNE = (MemoryError, ZeroDivisionError, RuntimeError, AssertionError)
 NO_STEP = "range() arg 3 must not be zero"
 UNHEARD = ("key comparison failed", "array is too big", NO_STEP)
-WAYS = {
-    KeyError: "write the keys as conditions, or search a tuple in a loop; of sets, use "
-    "discard",
-    StopIteration: "compare in a loop, or the items of a tuple: max((x, y))",
-}
-TEST_FIRST = "test the values first, and give a mark such as NaN instead"
+TEST_FIRST = (
+    "test the values first, and give a mark such as NaN instead: keys by conditions, "
+    "or a search of a tuple in a loop; of sets, use discard"
+)
 
 
 def refuse_faults(
@@ -407,8 +370,7 @@ def refuse_faults(
             continue
         words = (arg for arg in args or () if isinstance(arg, str | int | float))
         what = ": ".join((kind.__name__, *map(str, words)))
-        way = TEST_FIRST if own else WAYS.get(kind, TEST_FIRST)
-        message = f"it may raise {what}, which compiled loops cannot: {way}"
+        message = f"it may raise {what}, which compiled loops cannot: {TEST_FIRST}"
         if own:
             message += f'\nFile "{place[1]}", line {place[2]}'
         raise compile_error(function, shown, RuntimeError(message))

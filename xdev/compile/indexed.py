@@ -17,7 +17,7 @@ import numpy as np
 from xdev import _optional
 from xdev.compile import cpu, cubins, digests, loops
 from xdev.compile.cubins import BLOCK, FUNCTION, cpp_name
-from xdev.compile.halves import computed
+from xdev.compile.formulas import computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from xdev._forks import module_lock
 from xdev.compile import cubins, numpy_functions
 from xdev.compile.digests import named_globals
 from xdev.compile.errors import explained
-from xdev.compile.halves import computed
+from xdev.compile.formulas import computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from xdev import _optional
-from xdev.compile.halves import is_bfloat16
+from xdev.compile.formulas import is_bfloat16
 from xdev.device import Device, registry
 from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards

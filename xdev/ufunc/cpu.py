@@ -19,8 +19,7 @@ from numpy import ndarray
 
 from xdev import _config, native
 from xdev.compile import loops as code, threads
-from xdev.compile.formulas import BITS
-from xdev.compile.halves import is_bfloat16
+from xdev.compile.formulas import BITS, is_bfloat16
 from xdev.compile.threads import LINE, PYTHON_PIECES
 from xdev.errors import users_level
 from xdev.memory import hooks

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xdev.compile.cubins import ACCESS, BLOCK
-from xdev.compile.folds import WARP, WARPS
+from xdev.compile.cubins import ACCESS, BLOCK, WARP, WARPS
 from xdev.ufunc import layout
 
 Shape = tuple[int, ...]

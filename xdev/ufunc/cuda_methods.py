@@ -17,9 +17,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from xdev import _optional, native
 from xdev._plain_calls import SLOT
-from xdev.compile.cubins import BLOCK, computed
-from xdev.compile.folds import WARP, WARPS, Reduce, Scan, Scatter
-from xdev.compile.halves import is_bfloat16
+from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, Scan, Scatter, computed
+from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign
@@ -159,7 +158,7 @@ class CudaReduction:
         What a reduction of nothing is; ``"reorderable"``: nothing is, but axes may be
         reduced in any order. None: one axis at a time.
     statistic : str
-        What becomes of a sum, one of :data:`xdev.compile.folds.STATISTICS`.
+        What becomes of a sum, one of :data:`xdev.compile.cubins.STATISTICS`.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import cubins, digests
-from xdev.compile.halves import is_half
+from xdev.compile.formulas import is_half
 from xdev.ufunc.inputs import resolve
 from xdev.ufunc.signatures import Specialisation
 from xdev.ufunc.ufuncs import Ufunc

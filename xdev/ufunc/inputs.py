@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, final
 import numpy as np
 
 from xdev._freed import is_freed, use_after_free
-from xdev.compile.halves import is_bfloat16
+from xdev.compile.formulas import is_bfloat16
 from xdev.errors import not_array
 from xdev.ufunc import sources
 from xdev.ufunc.sources import WEAK, FunctionScope, numpys

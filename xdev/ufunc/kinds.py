@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.compile.halves import is_half
+from xdev.compile.formulas import is_half
 from xdev.ufunc.sources import WEAK
 
 if TYPE_CHECKING:

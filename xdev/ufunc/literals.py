@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 import numpy as np
 
 from xdev.compile.errors import KEEPERS
-from xdev.compile.halves import is_half
+from xdev.compile.formulas import is_half
 from xdev.ufunc import sources
 from xdev.ufunc.flow import Flow
 from xdev.ufunc.inputs import shown

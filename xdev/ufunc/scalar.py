@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xdev.compile import digests
-from xdev.compile.halves import is_half
+from xdev.compile.formulas import is_half
 from xdev.ufunc import calls, foreign, kinds, sources
 from xdev.ufunc.inputs import (
     CountingParameters,

@@ -1,7 +1,7 @@
 """Vectorized mathematics on the CPU, in the place of the C library's in compiled code.
 
-``lanes`` writes arithmetic on several elements at once, in LLVM's SIMD instructions;
-``functions`` are expressions of them, their polynomials are in ``coefficients``.
+``functions`` are expressions of several elements at once, in LLVM's SIMD instructions;
+their polynomials are in ``coefficients``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
 from xdev.compile.cpu_math import functions
-from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64, Kind, Lanes, shape
+from xdev.compile.cpu_math.functions import FLOAT32, FLOAT64, Kind, Lanes, shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,9 +47,9 @@ class Function(NamedTuple):
 FUNCTIONS = {
     "cos": Function(functions.cos, functions.huge),
     "erf": Function(functions.erf),
-    "exp": Function(functions.exp, functions.exp_overflows),
-    "exp2": Function(functions.exp2, functions.exp2_overflows),
-    "expm1": Function(functions.expm1, functions.exp_overflows),
+    "exp": Function(functions.exp, functions.overflows(functions.GREATEST)),
+    "exp2": Function(functions.exp2, functions.overflows(functions.GREATEST_2)),
+    "expm1": Function(functions.expm1, functions.overflows(functions.GREATEST)),
     "fmod": Function(functions.fmod, functions.not_near, arity=2),
     "log": Function(functions.log, functions.not_positive),
     "log10": Function(functions.log10, functions.not_positive),
@@ -64,7 +64,7 @@ FUNCTIONS = {
 
 def symbol(name: str, kind: Kind, lanes: int = 1) -> str:
     """Return the name in LLVM's text of a function of so many lanes."""
-    return f"xdev.{name}.{kind.suffix}" + (f".{lanes}" if lanes > 1 else "")
+    return f"xdev.{name}.f{kind.width}" + (f".{lanes}" if lanes > 1 else "")
 
 
 @cache
@@ -149,7 +149,7 @@ SYMBOLS = {
     spelling: (name, kind)
     for name in FUNCTIONS
     for kind, suffix in ((FLOAT32, "f"), (FLOAT64, ""))
-    for spelling in (f"llvm.{name}.{kind.suffix}", f"{name}{suffix}")
+    for spelling in (f"llvm.{name}.f{kind.width}", f"{name}{suffix}")
 }
 CALLED = re.compile(r"@([\w.]+)\(")
 REMAINDER = r"= frem ((?:\w+ )*){0} ([^,]+), ([^,\n]+)"

@@ -15,26 +15,16 @@ template <class T>
 constexpr int width = int(sizeof(T)) * 8;
 
 // Sums, differences and products of integers wrap: of unsigned ones C++ says so.
-template <class R, class T>
-__device__ inline R add(T x, T y)
-{
-    if constexpr (is_float<T>) return x + y;
-    else return R(uint64(x) + uint64(y));
-}
-
-template <class R, class T>
-__device__ inline R subtract(T x, T y)
-{
-    if constexpr (is_float<T>) return x - y;
-    else return R(uint64(x) - uint64(y));
-}
-
-template <class R, class T>
-__device__ inline R multiply(T x, T y)
-{
-    if constexpr (is_float<T>) return x * y;
-    else return R(uint64(x) * uint64(y));
-}
+#define XDEV_WRAPPING(NAME, OPERATOR)                       \
+    template <class R, class T>                             \
+    __device__ inline R NAME(T x, T y)                      \
+    {                                                       \
+        if constexpr (is_float<T>) return x OPERATOR y;     \
+        else return R(uint64(x) OPERATOR uint64(y));        \
+    }
+XDEV_WRAPPING(add, +)
+XDEV_WRAPPING(subtract, -)
+XDEV_WRAPPING(multiply, *)
 
 template <class T>
 __device__ inline T absolute(T x)
@@ -125,15 +115,13 @@ __device__ inline T power(T x, T y)
 template <class T>
 __device__ inline T maximum(T x, T y)
 {
-    if constexpr (is_float<T>) return x >= y || x != x ? x : y;
-    else return x >= y ? x : y;
+    return x >= y || x != x ? x : y;  // NaN wins
 }
 
 template <class T>
 __device__ inline T minimum(T x, T y)
 {
-    if constexpr (is_float<T>) return x <= y || x != x ? x : y;
-    else return x <= y ? x : y;
+    return x <= y || x != x ? x : y;
 }
 
 template <class T>
