@@ -557,6 +557,8 @@ cdef bint is_block(intptr_t address, intptr_t stream):
 
 def are_of_current_stream(operands):
     """Do as `xdev._plain_calls.are_of_current_stream`."""
+    if is_of_stream == NULL:  # nothing is connected
+        return False
     cdef intptr_t stream = current_stream()
     return (0 <= stream <= 2 or stream in known_streams) and are_own(operands, stream)
 
