@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from xdev.facade.backends import gives_complex, gives_real
 from xdev.facade.creation import number_of_host, whole_numbers
 from xdev.facade.dispatch import dispatch, factory
-from xdev.facade.signatures import gives_complex, gives_real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Never
 
     from xdev.facade.backends import Array, Axes, DType, Norm
 
@@ -471,7 +470,7 @@ def fftfreq(
     n: int,
     /,
     d: float = 1.0,
-    *more: Never,
+    *,
     dtype: DType = None,
     device: object = None,
     chunks: Any = None,
@@ -509,7 +508,7 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    where = factory(device, chunks, "fft.fftfreq", more)
+    where = factory(device, chunks)
     return where.fftfreq(*_samples("fft.fftfreq", n, d), dtype)
 
 
@@ -517,7 +516,7 @@ def rfftfreq(
     n: int,
     /,
     d: float = 1.0,
-    *more: Never,
+    *,
     dtype: DType = None,
     device: object = None,
     chunks: Any = None,
@@ -555,7 +554,7 @@ def rfftfreq(
     >>> xdev.fft.rfftfreq(4, d=0.5)
     array([0. , 0.5, 1. ])
     """
-    where = factory(device, chunks, "fft.rfftfreq", more)
+    where = factory(device, chunks)
     return where.rfftfreq(*_samples("fft.rfftfreq", n, d), dtype)
 
 

@@ -439,8 +439,6 @@ OF_ARRAYS = Functions(
         "broadcast_arrays": _broadcast_arrays,
         "tensordot": _tensordot,
         "unique_all": cpu_sorting.unique_all,
-        "unique_counts": cpu_sorting.unique_counts,
-        "unique_inverse": cpu_sorting.unique_inverse,
     },
 )
 

@@ -37,19 +37,18 @@ from xdev.facade.cpu import (
     pinv,
 )
 from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, quick
-from xdev.facade.cuda_order import ORDERS
-from xdev.facade.cuda_reductions import REDUCTIONS, STATISTICS, reduction, statistic
 from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams
 from xdev.ufunc.argument_errors import no_matrix, no_mode
+from xdev.ufunc.cuda_reductions import CudaReduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.backends import DType
+    from xdev.facade.backends import Axes, DType
 
 
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
@@ -81,6 +80,67 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "matmul": operator.matmul,
     "matrix_transpose": operator.attrgetter("mT"),
 }
+
+
+#: Reductions of elementwise functions, by the engine's kernels.
+REDUCTIONS = {
+    "all": elementwise.logical_and,
+    "any": elementwise.logical_or,
+    "max": elementwise.maximum,
+    "min": elementwise.minimum,
+    "prod": elementwise.multiply,
+    "sum": elementwise.add,
+}
+#: Sums of which the same kernels make more, of real numbers.
+STATISTICS = {
+    **{name: name for name in ("argmax", "argmin", "mean", "std", "var")},
+    "count_nonzero": "count",
+    "linalg.matrix_norm": "norm",
+    "linalg.vector_norm": "norm",
+}
+
+
+def reduction(function: Any) -> Callable[..., Any]:
+    """Return a reduction along all axes, or some."""
+
+    def reduce(
+        x: Any, *, axis: Axes = None, dtype: DType = None, keepdims: bool = False
+    ) -> Any:
+        if keepdims:
+            return function.reduce(x, axis, dtype, None, True)
+        return function.reduce(x, axis, dtype)
+
+    vars(reduce)["marks"] = True  # the engine does
+    return reduce
+
+
+def statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return such a function; ``own`` is CuPy's, for what the kernels do not serve."""
+    add: Any = elementwise.add
+    fold = CudaReduction(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
+
+    matrix = name == "linalg.matrix_norm"
+    least, plain = (2, "fro") if matrix else (0, 2)
+
+    def reduce(
+        x: Any, *, keepdims: bool = False, ord: Any = plain, **options: Any
+    ) -> Any:
+        asked = {"axis": (-2, -1), **options} if matrix else options
+        if ord == plain and not keepdims:
+            made = fold.again(x, **asked)
+            if made is not NotImplemented:
+                return made
+        serves = x.dtype.kind != "c" or name == "count_nonzero"
+        if name.startswith("arg"):  # of all elements the place counts rows of them
+            rows = options.get("axis") is None and not x._c_contiguous  # noqa: SLF001
+            serves = serves and x.size > 0 and not rows
+        if ord == plain and serves and x.ndim >= least:
+            return fold(x, keepdims=keepdims, **asked)
+        ways = {"ord": ord} if name.startswith("linalg.") else {}
+        return own(x, keepdims=keepdims, **ways, **options)
+
+    vars(reduce)["marks"] = True  # the engine does
+    return reduce
 
 
 def with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,8 +195,8 @@ class CuPyLibrary(Library):
             function = _bare(operator.attrgetter(name)(standard), self.namespace)
         if name in STATISTICS:
             function = statistic(name, marking(name, function))
-        elif name in OF_LINES:
-            function = quick(OF_LINES[name], function)
+        elif name in COPIES:
+            function = quick(COPIES[name], function)
         self.keep(name, with_room(name, function))
         return self.functions[name]
 
@@ -219,8 +279,6 @@ def library(_: ModuleType | None = None) -> CuPyLibrary:
     return CuPyLibrary()
 
 
-#: Functions by kernels of the engine, where they take what is asked for.
-OF_LINES = COPIES | ORDERS
 #: These very objects, as small integers are.
 ZERO, ONE = 0, 1
 #: More elements than any device holds: beyond, CuPy's own count of bytes overflows.

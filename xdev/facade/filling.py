@@ -13,12 +13,10 @@ from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small
-from xdev.facade.dispatch import factory, factory_of, own_function, stays
-from xdev.ufunc.argument_errors import elsewhere, mismatch, misplaced, where_is
+from xdev.facade.dispatch import factory, factory_of, stays
+from xdev.ufunc.argument_errors import elsewhere, mismatch, where_is
 
 if TYPE_CHECKING:
-    from typing import Never
-
     from xdev.facade.backends import Array, DType
 
 __all__ = [
@@ -95,7 +93,7 @@ _zeros: Any = np.zeros
 def empty(
     shape: int | tuple[int, ...],
     dtype: DType = None,
-    *more: Never,
+    *,
     device: object = None,
     chunks: Any = None,
 ) -> Any:
@@ -133,23 +131,18 @@ def empty(
     >>> xdev.empty((2, 3), dtype=xdev.float32).shape
     (2, 3)
     """
-    if device is chunks is None and not more and is_small(shape, dtype):
+    if device is chunks is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _empty(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return factory(device, chunks, "empty", more).empty(shape, dtype)
+    return factory(device, chunks).empty(shape, dtype)
 
 
 def empty_like(
-    x: Array,
-    /,
-    dtype: DType = None,
-    *more: Never,
-    device: object = None,
-    chunks: Any = None,
+    x: Array, /, dtype: DType = None, *, device: object = None, chunks: Any = None
 ) -> Array:
     """Array of the shape of ``x``, of any content.
 
@@ -179,17 +172,17 @@ def empty_like(
     >>> xdev.empty_like(xdev.ones((2, 3))).shape
     (2, 3)
     """
-    plain = type(x) is np.ndarray and device is dtype is chunks is None and not more
+    plain = type(x) is np.ndarray and device is dtype is chunks is None
     if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
         return _empty_like(x)  # not freed: that has no bytes
-    return _like("empty_like", more, x, dtype, device, chunks)
+    return _like("empty_like", x, dtype, device, chunks)
 
 
 def full(
     shape: int | tuple[int, ...],
     fill_value: complex,
     dtype: DType = None,
-    *more: Never,
+    *,
     device: object = None,
     chunks: Any = None,
 ) -> Any:
@@ -228,9 +221,9 @@ def full(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    if not more and type(fill_value) not in PYTHON_SCALARS:
+    if type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full", fill_value, None, device)
-    return factory(device, chunks, "full", more).full(shape, fill_value, dtype)
+    return factory(device, chunks).full(shape, fill_value, dtype)
 
 
 def full_like(
@@ -238,7 +231,7 @@ def full_like(
     /,
     fill_value: complex,
     dtype: DType = None,
-    *more: Never,
+    *,
     device: object = None,
     chunks: Any = None,
 ) -> Array:
@@ -273,18 +266,18 @@ def full_like(
     >>> xdev.full_like(xdev.arange(3), 7)
     array([7, 7, 7])
     """
-    if not more and type(fill_value) not in PYTHON_SCALARS:
+    if type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full_like", fill_value, x, device)
-    plain = type(x) is np.ndarray and device is chunks is None and not more
+    plain = type(x) is np.ndarray and device is chunks is None
     if plain and x.dtype not in FREED:
         return HOST.full_like(x, fill_value, dtype)
-    return _like("full_like", more, x, dtype, device, chunks, fill_value)
+    return _like("full_like", x, dtype, device, chunks, fill_value)
 
 
 def ones(
     shape: int | tuple[int, ...],
     dtype: DType = None,
-    *more: Never,
+    *,
     device: object = None,
     chunks: Any = None,
 ) -> Any:
@@ -318,16 +311,11 @@ def ones(
     >>> xdev.ones(3)
     array([1., 1., 1.])
     """
-    return factory(device, chunks, "ones", more).ones(shape, dtype)
+    return factory(device, chunks).ones(shape, dtype)
 
 
 def ones_like(
-    x: Array,
-    /,
-    dtype: DType = None,
-    *more: Never,
-    device: object = None,
-    chunks: Any = None,
+    x: Array, /, dtype: DType = None, *, device: object = None, chunks: Any = None
 ) -> Array:
     """Array of the shape of ``x``, of ones.
 
@@ -357,16 +345,16 @@ def ones_like(
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
-    plain = type(x) is np.ndarray and device is chunks is None and not more
+    plain = type(x) is np.ndarray and device is chunks is None
     if plain and x.dtype not in FREED:
         return HOST.ones_like(x, dtype)
-    return _like("ones_like", more, x, dtype, device, chunks)
+    return _like("ones_like", x, dtype, device, chunks)
 
 
 def zeros(
     shape: int | tuple[int, ...],
     dtype: DType = None,
-    *more: Never,
+    *,
     device: object = None,
     chunks: Any = None,
 ) -> Any:
@@ -401,23 +389,18 @@ def zeros(
     array([[0, 0],
            [0, 0]], dtype=int8)
     """
-    if device is chunks is None and not more and is_small(shape, dtype):
+    if device is chunks is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _zeros(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return factory(device, chunks, "zeros", more).zeros(shape, dtype)
+    return factory(device, chunks).zeros(shape, dtype)
 
 
 def zeros_like(
-    x: Array,
-    /,
-    dtype: DType = None,
-    *more: Never,
-    device: object = None,
-    chunks: Any = None,
+    x: Array, /, dtype: DType = None, *, device: object = None, chunks: Any = None
 ) -> Array:
     """Array of the shape of ``x``, of zeros.
 
@@ -447,24 +430,16 @@ def zeros_like(
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
-    plain = type(x) is np.ndarray and device is chunks is None and not more
+    plain = type(x) is np.ndarray and device is chunks is None
     if plain and x.dtype not in FREED:
         return HOST.zeros_like(x, dtype)
-    return _like("zeros_like", more, x, dtype, device, chunks)
+    return _like("zeros_like", x, dtype, device, chunks)
 
 
 def _like(
-    name: str,
-    more: tuple[Any, ...],
-    x: Any,
-    dtype: DType,
-    device: object,
-    chunks: Any,
-    *value: Any,
+    name: str, x: Any, dtype: DType, device: object, chunks: Any, *value: Any
 ) -> Any:
     """Make an array of the shape of another, where that is unless told otherwise."""
-    if more:
-        raise misplaced(own_function(name), more)
     if chunks is not None:
         where = factory(device_of(x) if device is None else device, chunks)
     elif stays(x, device):

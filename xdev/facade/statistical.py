@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xdev.facade.backends import gives_bools
 from xdev.facade.dispatch import dispatch, dispatch_all, library_of
-from xdev.facade.signatures import gives_bools
-from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:
-    from typing import Never
-
     from xdev.facade.backends import Array, Axes, DType
 
 __all__ = [
@@ -21,14 +18,7 @@ __all__ = [
 
 
 @gives_bools
-def all(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
-) -> Array:
+def all(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """Whether all elements along the axes are true.
 
     Parameters
@@ -56,18 +46,11 @@ def all(
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
-    return dispatch("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("all", x)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_bools
-def any(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
-) -> Array:
+def any(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """Whether any element along the axes is true.
 
     Parameters
@@ -95,17 +78,10 @@ def any(
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
-    return dispatch("any", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("any", x)(x, axis=axis, keepdims=keepdims)
 
 
-def max(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
-) -> Array:
+def max(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """Largest element along the axes; NaN if there is one.
 
     Parameters
@@ -133,17 +109,10 @@ def max(
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
-    return dispatch("max", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("max", x)(x, axis=axis, keepdims=keepdims)
 
 
-def min(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
-) -> Array:
+def min(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """Smallest element along the axes; NaN if there is one.
 
     Parameters
@@ -171,17 +140,11 @@ def min(
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    return dispatch("min", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("min", x)(x, axis=axis, keepdims=keepdims)
 
 
 def prod(
-    x: Array,
-    /,
-    axis: Axes = None,
-    dtype: DType = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, dtype: DType = None, *, keepdims: bool = False
 ) -> Array:
     """Product along the axes.
 
@@ -212,20 +175,14 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    function = dispatch("prod", x, more, unknown)
+    function = dispatch("prod", x)
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def sum(
-    x: Array,
-    /,
-    axis: Axes = None,
-    dtype: DType = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, dtype: DType = None, *, keepdims: bool = False
 ) -> Array:
     """Sum along the axes.
 
@@ -256,20 +213,13 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    function = dispatch("sum", x, more, unknown)
+    function = dispatch("sum", x)
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def mean(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
-) -> Array:
+def mean(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """Arithmetic mean along the axes.
 
     Parameters
@@ -297,17 +247,11 @@ def mean(
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    return dispatch("mean", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("mean", x)(x, axis=axis, keepdims=keepdims)
 
 
 def std(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    correction: float = 0.0,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Array:
     """Standard deviation along the axes.
 
@@ -338,18 +282,12 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    function = dispatch("std", x, more, unknown)
+    function = dispatch("std", x)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def var(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    correction: float = 0.0,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Array:
     """Variance along the axes.
 
@@ -380,14 +318,14 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    function = dispatch("var", x, more, unknown)
+    function = dispatch("var", x)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def cumulative_prod(
     x: Array,
     /,
-    *more: Never,
+    *,
     axis: int | None = None,
     dtype: DType = None,
     include_initial: bool = False,
@@ -421,7 +359,7 @@ def cumulative_prod(
     >>> xdev.cumulative_prod(xdev.asarray([1, 2, 3, 4]))
     array([ 1,  2,  6, 24])
     """
-    function = dispatch("cumulative_prod", x, more)
+    function = dispatch("cumulative_prod", x)
     if dtype is not None:
         dtype = library_of(x, "cumulative_prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -430,7 +368,7 @@ def cumulative_prod(
 def cumulative_sum(
     x: Array,
     /,
-    *more: Never,
+    *,
     axis: int | None = None,
     dtype: DType = None,
     include_initial: bool = False,
@@ -464,7 +402,7 @@ def cumulative_sum(
     >>> xdev.cumulative_sum(xdev.asarray([1, 2, 3]), include_initial=True)
     array([0, 1, 3, 6])
     """
-    function = dispatch("cumulative_sum", x, more)
+    function = dispatch("cumulative_sum", x)
     if dtype is not None:
         dtype = library_of(x, "cumulative_sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -473,7 +411,7 @@ def cumulative_sum(
 def diff(
     x: Array,
     /,
-    *more: Never,
+    *,
     axis: int = -1,
     n: int = 1,
     prepend: Array | None = None,
@@ -509,9 +447,7 @@ def diff(
     array([3, 5, 7])
     """
     if prepend is append is None:
-        return dispatch("diff", x, more)(x, axis=axis, n=n)
-    if more:
-        raise misplaced(diff, more)
+        return dispatch("diff", x)(x, axis=axis, n=n)
     pair = {"prepend": prepend, "append": append}
     ends = {label: end for label, end in pair.items() if end is not None}
     return dispatch_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)
