@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
     Shape: TypeAlias = tuple[int, ...]
 
+    ShapeLike: TypeAlias = int | Shape
+
     Number: TypeAlias = "complex | np.generic"
 
     Axes: TypeAlias = int | tuple[int, ...] | None

@@ -254,13 +254,6 @@ def _triangle(name: str) -> Callable[..., Any]:
     return lambda x, *, k: pooled(numpys(x, k))
 
 
-def _meshgrid(*arrays: Any, indexing: Any) -> Any:
-    views = np.meshgrid(*arrays, indexing=indexing, copy=False)
-    if TRACKING.off and sum([x.nbytes for x in views]) < POOLED_FROM:
-        return tuple([x.copy() for x in views])
-    return tuple(HOST.asarray(x, None, copy=True) for x in views)
-
-
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
     "clip": clip,  # the result must keep x's data type
@@ -274,7 +267,6 @@ MENDED: dict[str, Callable[..., Any]] = {
     "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
     "tril": _triangle("tril"),  # creation functions come from the pool
     "triu": _triangle("triu"),  # likewise
-    "meshgrid": _meshgrid,  # likewise
     "sort": cpu_sorting.sort,  # has no descending=
     "argsort": cpu_sorting.argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from xdev import _config, _optional
 from xdev.compile import threads
 from xdev.facade.cpu import folded_count, variance
-from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
 from xdev.ufunc import layout
 from xdev.ufunc.cpu_threads import Errors, cost_model, share
@@ -304,40 +302,28 @@ def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> An
 def take(
     plain: Callable[..., Any], x: Any, indices: Any, *, axis: int | None = None
 ) -> Any:
-    """Take at indices: threads share these, or what is before the axis."""
-    if axis is None and x.ndim == 1:
-        axis = 0
-    right = type(axis) is int and -x.ndim <= axis < x.ndim and indices.ndim == 1
-    if not (right and np.can_cast(indices.dtype, np.intp) and x.size and indices.size):
+    """Take at indices along the first axis: threads share these."""
+    first = axis == 0 or (x.ndim == 1 and axis in {None, -1})
+    right = first and x.ndim > 0 and indices.ndim == 1 and x.size and indices.size
+    if not (right and np.can_cast(indices.dtype, np.intp)):
         return plain(x, indices, axis=axis)
-    axis %= x.ndim
-    shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
-    size, extent = math.prod(shape), x.shape[axis]
-
-    def taken(x: Any, indices: Any, out: Any) -> None:
-        if indices.min() < -extent or indices.max() >= extent:
-            x.take(indices, axis)  # NumPy's error
-        x.take(indices, axis, out, "wrap")  # with "raise" it copies
+    count, extent = indices.size, len(x)
+    row = x.size // extent
 
     def shared(grain: int) -> Any:
-        out = host_array(shape, x.dtype)
-        if axis:
-            share(lambda x, out: taken(x, indices, out), [x, out], grain, [axis])
-        else:
-            least = max(1, grain * indices.size // size)
-            threads.run(
-                lambda start, stop: taken(x, indices[start:stop], out[start:stop]),
-                indices.size,
-                grain=least,
-            )
+        out: Any = host_array((count, *x.shape[1:]), x.dtype)
+
+        def work(start: int, stop: int) -> None:
+            part = indices[start:stop]
+            if part.min() < -extent or part.max() >= extent:
+                x.take(part, 0)  # NumPy's error
+            x.take(part, 0, out[start:stop], "wrap")  # with "raise" it copies
+
+        threads.run(work, count, grain=max(1, grain // row))
         return out
 
-    return _quicker(
-        ("take", x.dtype, bool(axis)),
-        size,
-        lambda: plain(x, indices, axis=axis),
-        shared,
-    )
+    key = "take", x.dtype
+    return _quicker(key, count * row, lambda: plain(x, indices, axis=axis), shared)
 
 
 # -- along axes -----------------------------------------------------------------------
@@ -365,25 +351,6 @@ def sorting(name: str) -> Callable[..., Any]:
     return function
 
 
-def transform(name: str) -> Callable[..., Any]:
-    """Return a Fourier transform by SciPy, which has threads, where it is installed."""
-
-    def function(plain: Callable[..., Any], x: Any, **options: Any) -> Any:
-        n, axes = options.get("n"), options.get("axes")
-        # SciPy takes more, in its own way.
-        same = n is None or (type(n) is int and n > 0)
-        same = same and type(axes) is not int and options.get("s") is None
-        if same and x.dtype.char in "fdFD" and _optional.installed("scipy"):
-            own = getattr(_optional.scipy_fft(), name)
-            try:
-                return own(x, workers=_config.num_threads(), **options)
-            except (TypeError, ValueError, IndexError):  # in NumPy's words
-                return plain(x, **options)
-        return plain(x, **options)
-
-    return function
-
-
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum": _sum,
     "max": reduction(np.maximum),
@@ -397,5 +364,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "take": take,
     "sort": sorting("sort"),
     "argsort": sorting("argsort"),
-    **{name: transform(name[4:]) for name in LARGE if name.startswith("fft.")},
 }

@@ -354,17 +354,16 @@ def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
 
 def cumulative_sum(x: Any, **options: Any) -> Any:
     """Add up along an axis."""
-    return _accumulated(elementwise.add, 0, x, **options)
+    return _accumulated(elementwise.add, x, **options)
 
 
 def cumulative_prod(x: Any, **options: Any) -> Any:
     """Multiply along an axis."""
-    return _accumulated(elementwise.multiply, 1, x, **options)
+    return _accumulated(elementwise.multiply, x, **options)
 
 
 def _accumulated(
     function: Any,
-    first: int,
     x: Any,
     *,
     axis: int | None,
@@ -372,22 +371,14 @@ def _accumulated(
     include_initial: bool,
 ) -> Any:
     axis = 0 if axis is None and x.ndim == 1 else axis
-    if axis is None or not -x.ndim <= axis < x.ndim or not x.size:
+    if include_initial or axis is None or not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
     length, last = x.shape[axis], axis in {-1, x.ndim - 1}
     alone = length < 2 * SHORT or (last and length * x.itemsize <= ALONE)
     least = LARGE if x.ndim > 1 else FLAT * LARGE
-    if x.nbytes < least and (include_initial or not alone):
+    if x.nbytes < least and not alone:
         return NotImplemented  # it takes two launches, and has no plan
-    if not include_initial:
-        return function.accumulate(x, axis, dtype)
-    axis %= x.ndim
-    shape = [n + (i == axis) for i, n in enumerate(x.shape)]
-    kind = function.definition.folding(x.dtype, None, dtype).outputs[0]
-    out, before = new(tuple(shape), kind), (slice(None),) * axis
-    assign(out[(*before, slice(1))], kind.type(first))
-    function.accumulate(x, axis, dtype, out[(*before, slice(1, None))])
-    return out
+    return function.accumulate(x, axis, dtype)
 
 
 # Sorting, selecting and taking. CuPy sorts the lines of an array by one sort of all its

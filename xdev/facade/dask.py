@@ -410,7 +410,7 @@ def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     ValueError
         There is no such cut.
     """
-    lengths, reason = None, ""
+    lengths, refused = None, None
     try:
         if isinstance(chunks, dict):
             axes = normalize_axis_tuple(tuple(chunks), len(shape))
@@ -418,17 +418,15 @@ def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         lengths = _optional.dask_array().core.normalize_chunks(
             chunks, shape, dtype=dtype
         )
-    except ZeroDivisionError:
-        reason = " (0 is no length)"
-    except (TypeError, ValueError) as error:
-        reason = f" ({error})"
+    except (ArithmeticError, TypeError, ValueError) as caught:
+        refused = caught
     least = min(map(min, lengths or ()), default=0)
     if lengths is None or tuple(map(sum, lengths)) != shape or least < 0:
         raise ValueError(
-            f"chunks={chunks!r} does not cut an array of shape {shape}{reason}: give a "
+            f"chunks={chunks!r} does not cut an array of shape {shape}: give a "
             f"length, chunks=1000, one for each axis, in which -1 is all of it, "
             f"chunks=(1000, -1), or chunks='auto'"
-        )
+        ) from refused
     return lengths
 
 

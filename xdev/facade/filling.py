@@ -17,7 +17,7 @@ from xdev.facade.dispatch import factory, factory_of, stays
 from xdev.ufunc.argument_errors import elsewhere, mismatch, where_is
 
 if TYPE_CHECKING:
-    from xdev.facade.backends import Array, DType
+    from xdev.facade.backends import Array, DType, ShapeLike
 
 __all__ = [
     "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros",
@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: Types of numbers of the host, which go to every device.
-HOSTS = (np.generic, int, float, complex, np.ndarray)
+NUMBERS = (int, float, complex, np.number, np.bool)
 
 
 def checked(name: str, value: Any, like: Any, device: object) -> Any:
@@ -58,20 +58,15 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
     """
     if is_freed(value):
         raise use_after_free(value, f"xdev.{name}: fill_value")
-    if type(value) is np.ndarray and not value.ndim:
+    if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
-    if isinstance(value, np.generic):
-        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
-    else:
-        scalar = getattr(value, "shape", None) == ()
-        good = isinstance(value, int | float | complex) or scalar
-    if not good:
+    if isinstance(value, NUMBERS) and not isinstance(value, np.timedelta64):
+        return value
+    if isinstance(value, np.generic) or getattr(value, "shape", None) != ():
         raise TypeError(
             f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
             f"int, float or complex, or a 0-d array"
         )
-    if isinstance(value, HOSTS):
-        return value
     here = where_is(value)
     if here is None:
         return value
@@ -91,11 +86,7 @@ _zeros: Any = np.zeros
 
 
 def empty(
-    shape: int | tuple[int, ...],
-    dtype: DType = None,
-    *,
-    device: object = None,
-    chunks: Any = None,
+    shape: ShapeLike, dtype: DType = None, *, device: object = None, chunks: Any = None
 ) -> Any:
     """Array of any content, not cleared.
 
@@ -179,7 +170,7 @@ def empty_like(
 
 
 def full(
-    shape: int | tuple[int, ...],
+    shape: ShapeLike,
     fill_value: complex,
     dtype: DType = None,
     *,
@@ -275,11 +266,7 @@ def full_like(
 
 
 def ones(
-    shape: int | tuple[int, ...],
-    dtype: DType = None,
-    *,
-    device: object = None,
-    chunks: Any = None,
+    shape: ShapeLike, dtype: DType = None, *, device: object = None, chunks: Any = None
 ) -> Any:
     """Array of ones.
 
@@ -352,11 +339,7 @@ def ones_like(
 
 
 def zeros(
-    shape: int | tuple[int, ...],
-    dtype: DType = None,
-    *,
-    device: object = None,
-    chunks: Any = None,
+    shape: ShapeLike, dtype: DType = None, *, device: object = None, chunks: Any = None
 ) -> Any:
     """Array of zeros.
 

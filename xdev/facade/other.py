@@ -81,9 +81,6 @@ MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     },
 }
 
-#: By the namespace's name: why nothing can be written to the library's arrays.
-IMMUTABLE: Mapping[str, str] = {"jax.numpy": "JAX's arrays are immutable"}
-
 
 @final
 class StandardLibrary(Library):
@@ -133,8 +130,8 @@ class StandardLibrary(Library):
         **keywords: Any,  # noqa: ARG002 - none of theirs has any
     ) -> Any:
         """Compute, check, then write: few of these libraries have ``out=``."""
-        if self.namespace.__name__ in IMMUTABLE:
-            raise never_written(name, out, IMMUTABLE[self.namespace.__name__])
+        if self.namespace.__name__ == "jax.numpy":
+            raise never_written(name, out, "JAX's arrays are immutable")
         result = function(*values)
         if result.shape != out.shape:
             raise misfit(name, out, result.shape, result.dtype)
