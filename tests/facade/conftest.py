@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import _optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -257,9 +256,3 @@ def call(request):
 def calls():
     """All of them."""
     return CALLS
-
-
-@pytest.fixture
-def numpys(monkeypatch):
-    """NumPy in CuPy's place, below the entries of the table."""
-    monkeypatch.setattr(_optional, "cupy", lambda: np)

@@ -75,53 +75,6 @@ def test_out_is_written_where_it_is(cupy):
             xdev.add(x, 1.0, out=wrong)
 
 
-def test_indexing_and_operators_of_results_work_under_use(cupy):
-    x = on(cupy, np.arange(12.0).reshape(3, 4), 1)
-
-    for found, wanted in (
-        (xdev.take(x, on(cupy, np.asarray([2, 0]), 1), axis=0), [2, 0]),
-        (xdev.nonzero(xdev.greater(x, 8)), None),
-    ):
-        for result in results(found):
-            assert result.device.id == 1
-        if wanted:
-            host = np.arange(12.0).reshape(3, 4)[wanted]
-            np.testing.assert_array_equal(xdev.to_numpy(found), host)
-
-
-def test_ufuncs_run_where_their_arrays_are(cupy):
-    @xdev.vectorize
-    def f(a, b):
-        return a * 2 + b
-
-    x = on(cupy, X, 1)
-
-    assert f(x, x).device.id == 1
-    np.testing.assert_array_equal(xdev.to_numpy(f(x, 1.0)), X * 2 + 1)
-
-
-def test_transfers_between_gpus(cupy):
-    x = on(cupy, X, 0)
-
-    there = xdev.to_device(x, "cuda:1")
-    back = xdev.to_device(there, "cuda:0")
-
-    assert (there.device.id, back.device.id) == (1, 0)
-    np.testing.assert_array_equal(xdev.to_numpy(there), X)
-    np.testing.assert_array_equal(xdev.to_numpy(back), X)
-    for name in ("cuda:0", "cuda:1"):
-        xdev.synchronize(name)
-
-
-def test_peer_access_is_the_drivers_word(cupy):
-    for a, b in ((0, 1), (1, 0)):
-        wanted = bool(cupy.cuda.runtime.deviceCanAccessPeer(a, b))
-        assert xdev.can_access_peer(f"cuda:{a}", f"cuda:{b}") == wanted
-        assert xdev.can_access_peer(cupy.cuda.Device(a), cupy.cuda.Device(b)) == wanted
-    assert xdev.can_access_peer("cuda:1", "cuda:1")
-    assert not xdev.can_access_peer("cuda:1", "cpu")
-
-
 def test_pytorchs_tensors_stay_on_their_gpu(cupy):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():

@@ -100,40 +100,6 @@ def test_views_keep_their_strides(torch, tensor, real_device, address, view):
         assert (back.data_ptr(), back.tolist()) == (t.data_ptr(), t.tolist())
 
 
-@pytest.mark.parametrize("view", [np.s_[::-1], np.s_[:, ::-2], np.s_[1, ::-1]])
-def test_what_goes_backwards_is_copied(torch, real_device, view):
-    x = xdev.reshape(xdev.arange(12.0, device=real_device), (3, 4))
-
-    t = xdev.asarray(x[view], device=xdev.Device(str(real_device), "torch"))
-
-    assert isinstance(t, torch.Tensor)
-    assert t.tolist() == np.arange(12.0).reshape(3, 4)[view].tolist()
-
-
-def test_a_modules_state_is_shared(torch, real_device):
-    layer = torch.nn.Linear(3, 2, device=str(real_device))
-
-    state = xdev.adapt(real_device, layer.state_dict())
-    state["weight"][...] = 0
-    state["bias"][...] = 5
-
-    assert list(state) == ["weight", "bias"]
-    found = layer(torch.ones(3, device=str(real_device)))
-    assert found.tolist() == [5, 5]
-
-
-def test_loaders_feed_batches(torch, real_device):
-    data = torch.utils.data.TensorDataset(torch.arange(10.0), torch.arange(10))
-    loader = torch.utils.data.DataLoader(data, batch_size=4)
-
-    seen = [
-        [xdev.to_numpy(part).tolist() for part in batch]
-        for batch in xdev.batches(loader, real_device)
-    ]
-
-    assert seen == [[part.tolist() for part in batch] for batch in loader]
-
-
 @xdev.vectorize
 def softplus(x):
     return np.log(1 + np.exp(x))
@@ -193,12 +159,3 @@ def test_compiled_programs_are_one_graph(torch, tensor, name):
     program = torch.compile(COMPILED[name], backend="eager", fullgraph=True)
 
     torch.testing.assert_close(program(x, y), COMPILED[name](x, y))
-
-
-def test_compiled_programs_call_ufuncs(torch, tensor):
-    scaled = xdev.vectorize(lambda x, y: 0.5 * x + y)
-    apart = torch.compiler.disable(scaled)
-    program = torch.compile(lambda x: torch.sin(apart(x, x)) + 1, backend="eager")
-    x = tensor([0.1, 0.2, 0.3])
-
-    torch.testing.assert_close(program(x), torch.sin(1.5 * x) + 1)
