@@ -88,12 +88,9 @@ def bare(name: str) -> Callable[..., Any]:
     return getattr(function, "__wrapped__", function)
 
 
-BACKWARDS = slice(None, None, -1)
 _add: Any = np.add.reduce
 _arange: Any = np.arange
 _empty_like, _linspace = bare("empty_like"), bare("linspace")
-_numpys_broadcast, _numpys_tensordot = bare("broadcast_arrays"), bare("tensordot")
-_numpys_unstack, _numpys_vecdot = bare("unstack"), bare("vecdot")
 _numpys_count = bare("count_nonzero")
 
 
@@ -279,79 +276,6 @@ MENDED: dict[str, Callable[..., Any]] = {
 }
 
 
-def diagonal(x: Any, *, offset: int) -> Any:
-    """Return the diagonals of NumPy's or CuPy's matrices."""
-    return x.diagonal(offset, -2, -1)
-
-
-def trace(x: Any, *, offset: int, dtype: Any) -> Any:
-    """Return the sums of the diagonals of NumPy's or CuPy's matrices."""
-    return x.trace(offset, -2, -1, dtype)
-
-
-def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
-    """Return NumPy's or CuPy's differences; of the last axis one subtraction."""
-    if n != 1 or axis != -1 or ends or not x.ndim:
-        if type(n) is int:  # past the axis's end nothing is left to subtract
-            extents = (max((1, *np.shape(y))) for y in (x, *ends.values()))
-            n = min(n, sum(extents))
-        return namespace_of(x).diff(x, n, axis, **ends)
-    after, before = x[..., 1:], x[..., :-1]
-    return after != before if x.dtype.kind == "b" else after - before
-
-
-def _expand_dims(x: Any, axis: Any) -> Any:
-    if type(axis) is not int or not -x.ndim <= axis + 1 <= x.ndim + 1:
-        return np.expand_dims(x, axis)
-    at = axis if axis >= 0 else axis + x.ndim + 1
-    return x.reshape((*x.shape[:at], 1, *x.shape[at:]))
-
-
-def _flip(x: Any, *, axis: Axes) -> Any:
-    return x[(BACKWARDS,) * x.ndim] if axis is None else np.flip(x, axis)
-
-
-def _moveaxis(x: Any, source: Any, destination: Any) -> Any:
-    rank = x.ndim
-    inside = type(source) is int is type(destination) and -rank <= source < rank
-    if not inside or not -rank <= destination < rank:
-        return np.moveaxis(x, source, destination)
-    order = [*range(rank)]
-    order.insert(destination % rank, order.pop(source))
-    return x.transpose(order)
-
-
-def _vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
-    vectors = x1.ndim == 1 and x1.shape == x2.shape and axis == -1
-    if vectors and x1.dtype.kind != "c":
-        return x1.dot(x2)  # a third of the time, and what it computes
-    return _numpys_vecdot(x1, x2, axis=axis)
-
-
-def _unstack(x: Any, *, axis: int) -> Any:
-    return tuple(x if axis == 0 and x.ndim else _numpys_unstack(x, axis=axis))
-
-
-def _broadcast_arrays(*arrays: Any) -> Any:
-    shape = arrays[0].shape
-    for x in arrays:
-        if x.shape != shape:
-            return _numpys_broadcast(*arrays)
-    return arrays
-
-
-def _tensordot(x1: Any, x2: Any, *, axes: Any) -> Any:
-    if type(axes) is not int or not 0 <= axes <= min(x1.ndim, x2.ndim):
-        return _numpys_tensordot(x1, x2, axes)
-    split = x1.ndim - axes
-    kept, shared, others = x1.shape[:split], x2.shape[:axes], x2.shape[axes:]
-    if x1.shape[split:] != shared:
-        return _numpys_tensordot(x1, x2, axes)
-    rows, inner, columns = math.prod(kept), math.prod(shared), math.prod(others)
-    product = x1.reshape(rows, inner).dot(x2.reshape(inner, columns))
-    return product.reshape(kept + others)
-
-
 def folded_count(x: Any, axis: Axes) -> int:
     """Return how many elements are reduced to one; 0 where NumPy must look."""
     if x.dtype not in (FLOAT64, FLOAT32):
@@ -384,17 +308,6 @@ def _std(x: Any, **options: Any) -> Any:
     return np.sqrt(variance(x, **options))
 
 
-def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
-    whole = bare(name)
-
-    def run(x: Any, *, axis: Any, dtype: Any, include_initial: bool) -> Any:
-        if include_initial or not x.ndim or (axis is None and x.ndim > 1):
-            return whole(x, axis=axis, dtype=dtype, include_initial=include_initial)
-        return ufunc.accumulate(x, axis or 0, dtype)
-
-    return run
-
-
 #: Functions of NumPy's own arrays, not of derived classes: those that NumPy's functions
 #: of these names call in the end, and quicker ones for small arrays.
 OF_ARRAYS = Functions(
@@ -418,18 +331,6 @@ OF_ARRAYS = Functions(
         "searchsorted": np.ndarray.searchsorted,
         "squeeze": np.ndarray.squeeze,
         "take": np.ndarray.take,
-        "cumulative_prod": _running("cumulative_prod", np.multiply),
-        "cumulative_sum": _running("cumulative_sum", np.add),
-        "diff": diff,
-        "expand_dims": _expand_dims,
-        "flip": _flip,
-        "linalg.diagonal": diagonal,
-        "linalg.trace": trace,
-        "moveaxis": _moveaxis,
-        "unstack": _unstack,
-        "vecdot": _vecdot,
-        "broadcast_arrays": _broadcast_arrays,
-        "tensordot": _tensordot,
         "unique_all": cpu_sorting.unique_all,
     },
 )

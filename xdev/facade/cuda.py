@@ -31,8 +31,6 @@ from xdev.facade.cpu import (
     QR_MODES,
     complex_numbers,
     cutoff,
-    diagonal,
-    diff,
     first_in,
     pinv,
 )
@@ -417,8 +415,6 @@ def mended() -> dict[str, Callable[..., Any]]:
         "searchsorted": searchsorted,
         # takes 0-d arrays
         "nonzero": nonzero,
-        # makes much of what is one subtraction
-        "diff": diff,
         # has the first two axes
         "linalg.diagonal": diagonal,
         "linalg.trace": trace,
@@ -496,6 +492,11 @@ def qr(x: Any, *, mode: str) -> Any:
         raise no_mode(mode)
     named = importlib.import_module("array_api_compat.cupy.linalg").QRResult
     return named(*_optional.cupy().linalg.qr(x, mode))
+
+
+def diagonal(x: Any, *, offset: int) -> Any:
+    """Return the diagonals of matrices."""
+    return x.diagonal(offset, -2, -1)
 
 
 def trace(x: Any, *, offset: int, dtype: DType) -> Any:
