@@ -505,6 +505,8 @@ class Factory:
     """
 
     if TYPE_CHECKING:
+        #: The library's, of whose ``fft`` frequencies are.
+        namespace: Any
         #: Of a shape, a dtype and, for memory, an order: an array of any content.
         empty: Callable[..., Any]
         #: Of start, stop, step and dtype: evenly spaced numbers.
@@ -559,22 +561,11 @@ class Factory:
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
         """Return the frequencies of a Fourier transform [1/s]."""
-        counts = self.arange(0, n, 1, FLOAT64)
-        negative = counts[(n + 1) // 2 :]
-        negative -= n
-        return self._scaled(counts, n, d, dtype)
+        return self.asarray(self.namespace.fft.fftfreq(n, d), dtype, None)
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
         """Return those of a real one."""
-        return self._scaled(self.arange(0, n // 2 + 1, 1, FLOAT64), n, d, dtype)
-
-    def _scaled(self, counts: Any, n: int, d: float, dtype: DType) -> Any:
-        scale = 1.0 / (n * d)
-        if type(scale) is float:
-            counts *= scale  # where it is: in the pool's memory
-        else:
-            counts = counts * scale
-        return counts if dtype is None else self.asarray(counts, dtype, None)
+        return self.asarray(self.namespace.fft.rfftfreq(n, d), dtype, None)
 
 
 def as_shape(shape: Any) -> Shape:

@@ -14,7 +14,6 @@ import numpy as np
 from xdev._freed import FREED, use_after_free
 from xdev._tracking import TRACKING
 from xdev.errors import type_name
-from xdev.facade import cpu_sorting
 from xdev.facade.backends import (
     CLASSES,
     FLOAT32,
@@ -91,7 +90,7 @@ def bare(name: str) -> Callable[..., Any]:
 _add: Any = np.add.reduce
 _arange: Any = np.arange
 _empty_like, _linspace = bare("empty_like"), bare("linspace")
-_numpys_count = bare("count_nonzero")
+_numpys_count, _numpys_unique = bare("count_nonzero"), bare("unique")
 
 
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
@@ -251,6 +250,119 @@ def _triangle(name: str) -> Callable[..., Any]:
     return lambda x, *, k: pooled(numpys(x, k))
 
 
+# Stable sorting. NumPy's stable kind is a radix sort for integers of up to 16 bits, and
+# Timsort for all else: some ten times slower than its quick kind, which is made of SIMD
+# instructions, and is mended here where it is not stable.
+
+FEW = 512  # elements, which the stable kind sorts as quickly
+SHORT = 64  # elements of a line that are too few for SIMD
+MOST = 2**31  # elements: of fewer a run's number and an index fit in 64 bits
+QUICK = frozenset("ilqILQfd")  # data types whose quick kind is worth it
+NUMBERS = QUICK | frozenset("?bBhHe")
+UINT64 = np.dtype(np.uint64)
+_UniqueAll: Any = type(np.unique_all(np.empty(0)))
+
+
+def _is_quick(x: Any, axis: Any) -> bool:
+    """Say whether the quick kind pays; NumPy refuses what is no axis."""
+    right = type(x) is np.ndarray and type(axis) is int and -x.ndim <= axis < x.ndim
+    large = FEW <= x.size < MOST and x.dtype.char in QUICK
+    return right and large and x.shape[axis] >= SHORT
+
+
+def sort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
+    """Return a sorted copy, bit for bit as NumPy's stable kind makes it.
+
+    Unless ``stable`` is asked for, zeros and NaN may change their sign.
+    """
+    if descending:  # flipped before and after
+        flipped = np.flip(x, axis)
+        return np.flip(sort(flipped, axis=axis, descending=False, stable=stable), axis)
+    result, quick = x.copy("K"), _is_quick(x, axis)
+    # The quick kind of halves puts -0.0 before negative numbers on some processors.
+    result.sort(axis, stable=not quick)
+    if quick and stable and x.dtype.kind == "f":
+        _restore(result.swapaxes(axis, -1), x.swapaxes(axis, -1))
+    return result
+
+
+def _restore(ordered: Any, x: Any) -> None:
+    """Put those bits back that the quick kind may change: of zeros and of NaN.
+
+    Those that compare equal lie together in a sorted line, stably in their own order.
+    """
+    zeros = ordered == 0
+    if zeros.any():
+        ordered[zeros] = x[x == 0]
+    if np.isnan(ordered[..., -1]).any():
+        ordered[np.isnan(ordered)] = x[np.isnan(x)]
+
+
+def argsort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
+    """Return the indices that NumPy's stable kind gives; without it, some that sort."""
+    if descending:
+        flipped = np.flip(x, axis)
+        order = argsort(flipped, axis=axis, descending=False, stable=stable)
+        return x.shape[axis] - 1 - np.flip(order, axis)
+    if not _is_quick(x, axis):
+        return x.argsort(axis, stable=True)
+    order = x.argsort(axis)
+    if stable:
+        ordered = x[order] if x.ndim == 1 else np.take_along_axis(x, order, axis)
+        _order_ties(order.swapaxes(axis, -1), ordered.swapaxes(axis, -1))
+    return order
+
+
+def _order_ties(order: Any, ordered: Any) -> None:
+    """Put the indices of equal elements, which are neighbours, in ascending order."""
+    before, after = ordered[..., :-1], ordered[..., 1:]
+    tied = before == after
+    if ordered.dtype.kind == "f":
+        tied |= np.isnan(before)  # then all that come after are NaN, too
+    if not tied.any():
+        return
+    # Sorted by the number of its run, then by itself: an index stays in its run.
+    keys = np.zeros(order.shape, UINT64)
+    np.cumsum(~tied, axis=-1, out=keys[..., 1:])
+    bits = UINT64.type((order.shape[-1] - 1).bit_length())
+    keys <<= bits
+    keys |= order.view(UINT64)
+    keys.sort(-1)
+    keys &= (UINT64.type(1) << bits) - UINT64.type(1)
+    order[...] = keys.view(np.intp)
+
+
+def unique_all(x: Any) -> Any:
+    """Return what NumPy's function of this name does, by the order found here."""
+    flat = x.ravel()
+    if not _is_quick(flat, 0):
+        return _UniqueAll(*_numpys_unique(x, True, True, True, equal_nan=False))
+    order = argsort(flat, axis=0, descending=False, stable=True)
+    ordered = flat[order]
+    changes = _changes(ordered)
+    inverse = np.empty(flat.size, np.intp)
+    inverse[order] = np.cumsum(changes) - 1
+    starts = changes.nonzero()[0]
+    counts = np.diff(starts, append=flat.size)
+    return _UniqueAll(ordered[starts], order[starts], inverse.reshape(x.shape), counts)
+
+
+def unique_values(x: Any) -> Any:
+    """Return the distinct values, in ascending order."""
+    if x.dtype.char not in NUMBERS:
+        return _numpys_unique(x, equal_nan=False)
+    # NumPy puts some into a hash table, which takes up to 300 times as long.
+    ordered = sort(x.ravel(), axis=0, descending=False, stable=False)
+    return ordered[_changes(ordered)]
+
+
+def _changes(ordered: Any) -> Any:
+    """Return where an element differs from the one before it."""
+    changes = np.ones(ordered.shape, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
+    return changes
+
+
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
     "clip": clip,  # the result must keep x's data type
@@ -264,10 +376,10 @@ MENDED: dict[str, Callable[..., Any]] = {
     "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
     "tril": _triangle("tril"),  # creation functions come from the pool
     "triu": _triangle("triu"),  # likewise
-    "sort": cpu_sorting.sort,  # has no descending=
-    "argsort": cpu_sorting.argsort,  # has no descending=
+    "sort": sort,  # has no descending=
+    "argsort": argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
-    "unique_values": cpu_sorting.unique_values,  # has the order of a hash table
+    "unique_values": unique_values,  # has the order of a hash table
     "linalg.eig": _eig,  # may be real where all imaginary parts are 0
     "linalg.eigvals": _eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
@@ -331,7 +443,7 @@ OF_ARRAYS = Functions(
         "searchsorted": np.ndarray.searchsorted,
         "squeeze": np.ndarray.squeeze,
         "take": np.ndarray.take,
-        "unique_all": cpu_sorting.unique_all,
+        "unique_all": unique_all,
     },
 )
 
@@ -358,7 +470,7 @@ NUMPY = NumPyLibrary()
 class HostFactory(Factory):
     """The host."""
 
-    __slots__ = ()
+    namespace = np
 
     def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
         try:

@@ -296,7 +296,7 @@ class CudaFactory(Factory):
     """
 
     def __init__(self, index: int) -> None:
-        self.cupy = cupy = _optional.cupy()
+        self.namespace = self.cupy = cupy = _optional.cupy()
         self.ndarray, self._device = cupy.ndarray, Device(f"cuda:{index}")
         self._make = array_maker()
         if registry.backend("cuda").count() > 1:
