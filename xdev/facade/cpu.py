@@ -99,18 +99,11 @@ QR_MODES = "reduced", "complete"
 _PLAIN = frozenset((np.ndarray, *np.sctypeDict.values()))
 
 
-def _into(
-    result: Any,
-    out: Any,
-    *,
-    where: Any = True,
-    casting: Any = "same_kind",
-    **_: Any,
-) -> Any:
+def _into(result: Any, out: Any) -> Any:
     """Return a result, copied to ``out`` where there is one."""
     if out is None:
         return result
-    np.copyto(out, result, casting=casting, where=where)
+    np.copyto(out, result, casting="same_kind")
     return out
 
 
@@ -133,23 +126,13 @@ def _part(name: str) -> Callable[..., Any]:
 
 
 def _complex(name: str, mend: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return NumPy's ufunc, mended where it computes complex numbers."""
+    """Return NumPy's ufunc, mended for complex numbers; of keywords NumPy's own."""
     ufunc: np.ufunc = getattr(np, name)
 
     def function(x: Any, out: Any = None, **keywords: Any) -> Any:
-        computed = x.dtype
-        if keywords:
-            dtype, signature = keywords.get("dtype"), keywords.get("signature")
-            if dtype is not None and signature is not None:
-                return ufunc(x, out=out, **keywords)  # which NumPy refuses
-            loop = (None, dtype) if signature is None else signature
-            rule = keywords.get("casting", "same_kind")
-            computed, _ = ufunc.resolve_dtypes(
-                (computed, None), signature=loop, casting=rule
-            )
-        if computed.kind == "c" and type(x) in _PLAIN:
-            return _into(mend(x.astype(computed)), out, **keywords)
-        return ufunc(x, out=out, **keywords)
+        if x.dtype.kind != "c" or keywords or type(x) not in _PLAIN:
+            return ufunc(x, out=out, **keywords)
+        return _into(mend(x), out)
 
     return function
 
@@ -583,15 +566,10 @@ def _is_of_another(x: Any) -> bool:
 
 def _of_no_dtype(*numbers: Any) -> Exception:
     """Return the error for a range of numbers that are none of NumPy's."""
-    way = "give dtype=xdev.float64"
     odd = [x for x in numbers if not isinstance(x, int | float | np.generic | None)]
-    if odd:
-        return TypeError(
-            f"xdev.arange: no data type of the standard holds a "
-            f"{type_name(odd[0])}: {way}"
-        )
-    bits = max(int(x).bit_length() for x in numbers if isinstance(x, int))
-    return OverflowError(
-        f"xdev.arange: an integer has {bits} bits, which no integer data type holds: "
-        f"{way}"
+    holds = f"a {type_name(odd[0])}" if odd else "an integer so large"
+    kind = TypeError if odd else OverflowError
+    return kind(
+        f"xdev.arange: no data type of the standard holds {holds}: give "
+        f"dtype=xdev.float64"
     )

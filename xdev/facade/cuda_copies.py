@@ -342,16 +342,6 @@ def _triangle(x: Any, diagonal: int, lower: str) -> Any:
     return out
 
 
-def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
-    """Subtract neighbours along an axis."""
-    plain = n == 1 and not ends and x.dtype != np.bool_
-    if not plain or not -x.ndim <= axis < x.ndim or not x.size:
-        return NotImplemented
-    before = (slice(None),) * (axis % x.ndim)
-    later, earlier = (*before, slice(1, None)), (*before, slice(-1))
-    return elementwise.subtract(x[later], x[earlier])
-
-
 def cumulative_sum(x: Any, **options: Any) -> Any:
     """Add up along an axis."""
     return _accumulated(elementwise.add, x, **options)
@@ -537,7 +527,7 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
 COPIES: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
-        *(argsort, astype, concat, cumulative_prod, cumulative_sum, diff, nonzero),
+        *(argsort, astype, concat, cumulative_prod, cumulative_sum, nonzero),
         *(repeat, roll, sort, stack, take, tile, tril, triu),
     )
 }

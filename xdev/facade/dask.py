@@ -155,10 +155,6 @@ def _xp() -> Any:
     return importlib.import_module("array_api_compat.dask.array")
 
 
-def _eye(rows: int, columns: int, **options: Any) -> Any:
-    return _xp().eye(max(rows, columns), **options)[:rows, :columns]
-
-
 def _diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     parts = [lift(ends.get("prepend")), x, lift(ends.get("append"))]
     parts = [part for part in parts if part is not None]
@@ -215,7 +211,6 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 #: By the standard's names, with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
     "diff": _diff,  # computes what it is to put before
-    "eye": _eye,  # lacks blocks of what is wider than high
     "linalg.cholesky": _cholesky,  # gives the upper factor unless told
     "linalg.matrix_rank": _matrix_rank,  # asks Dask's svd for what it has not
     "linalg.svd": _svd,  # gives a plain tuple

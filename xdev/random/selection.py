@@ -112,8 +112,8 @@ def _check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -
     compared = facade.greater if end else facade.greater_equal
     wrong = facade.any(compared(low, high)) if arrays else low > high - (not end)
     if bool(wrong):
-        relation = (">" if end else ">=") if not one else ("<" if end else "<=")
-        message = f"high {relation} 0" if one else f"low {relation} high"
+        relation = ">" if end else ">="
+        message = f"high {'<' if end else '<='} 0" if one else f"low {relation} high"
         raise ValueError(f"{message}: the range holds no integer")
 
 
