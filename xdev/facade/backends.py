@@ -354,15 +354,7 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class Functions(dict[str, Any]):
-    """Functions by name, each found at its first use: ``numpy.fft`` loads late.
-
-    Parameters
-    ----------
-    find : callable
-        Gives the function of a name.
-    functions : mapping, optional
-        Those that are there from the start.
-    """
+    """Functions by name, each found at its first use: ``numpy.fft`` loads late."""
 
     __slots__ = ("_find",)
 

@@ -228,6 +228,14 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
     return xp.matmul(vh.mT, xp.multiply((1 / s)[..., None], u.mT))
 
 
+def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
+    """Return NumPy's or CuPy's differences, which loop over ``n``."""
+    if type(n) is int:  # past the axis's end nothing is left to subtract
+        extents = (max((1, *np.shape(y))) for y in (x, *ends.values()))
+        n = min(n, sum(extents))
+    return namespace_of(x).diff(x, n, axis, **ends)
+
+
 def _triangle(name: str) -> Callable[..., Any]:
     numpys = bare(name)
     return lambda x, *, k: pooled(numpys(x, k))
@@ -357,6 +365,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     # of complex numbers is log(1 + x), inexact near 0
     "log1p": _complex("log1p", _log1p),
     "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
+    "diff": diff,  # counts to n
     "tril": _triangle("tril"),  # creation functions come from the pool
     "triu": _triangle("triu"),  # likewise
     "sort": sort,  # has no descending=

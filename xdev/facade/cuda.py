@@ -31,6 +31,7 @@ from xdev.facade.cpu import (
     QR_MODES,
     complex_numbers,
     cutoff,
+    diff,
     first_in,
     pinv,
 )
@@ -415,6 +416,8 @@ def mended() -> dict[str, Callable[..., Any]]:
         "searchsorted": searchsorted,
         # takes 0-d arrays
         "nonzero": nonzero,
+        # counts to n
+        "diff": diff,
         # has the first two axes
         "linalg.diagonal": diagonal,
         # flattens
