@@ -73,20 +73,3 @@ def test_out_is_written_where_it_is(cupy):
     ):
         with pytest.raises(error, match="out"):
             xdev.add(x, 1.0, out=wrong)
-
-
-def test_pytorchs_tensors_stay_on_their_gpu(cupy):
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("this PyTorch has no CUDA")
-    x = torch.ones(3, device="cuda:1")
-
-    for device in (x.device, xdev.device_of(x)):
-        made = xdev.zeros(3, device=device)
-        assert made.device == x.device
-        assert xdev.add(x, made).device == x.device
-    moved = xdev.asarray(on(cupy, X, 1), device=x.device)
-    assert moved.device == x.device
-    assert moved.tolist() == X.tolist()
-    with pytest.raises(xdev.DeviceMismatchError, match=r"cuda:1.*cuda:0"):
-        xdev.add(x, torch.ones(3, device="cuda:0"))

@@ -144,41 +144,6 @@ def test_errors_are_told_once_as_the_caller_wants(parts, setting):
     assert parts
 
 
-@pytest.mark.parametrize("setting", ["warn", "call"])
-@pytest.mark.parametrize("axis", [None, 0, 1])
-def test_errors_of_a_fold_are_told_once(parts, setting, axis):
-    # In what the ufunc's loop folds, in the elements after the last part, and in the
-    # fold of the parts.
-    x, called = np.full((30, 90), 1e308), []
-    x[:, 45:] *= -1
-    for _ in range(4):
-        with (
-            warnings.catch_warnings(record=True) as told,
-            np.errstate(all=setting, call=lambda *given: called.append(given)),
-        ):
-            warnings.simplefilter("always")
-            xdev.sum(x, axis=axis)
-        texts = [str(one.message) for one in told]
-        assert len(texts) == len({*texts}) > 0 or setting == "call"
-        assert len(called) == len({*called}) > 0 or setting == "warn"
-        assert all(one.filename == __file__ for one in told)
-        del called[:]
-    assert parts
-
-
-def test_what_does_not_fit_is_refused_as_it_is_in_one_call(parts):
-    x = np.ones((30, 40))
-    for _ in range(4):
-        with pytest.raises(ValueError, match="broadcast"):
-            xdev.add(x, np.ones(7))
-        with pytest.raises(ValueError, match="out is of shape"):
-            xdev.add(x, x, out=np.ones((2, 30, 40)))
-        with pytest.raises(ValueError, match="out"):
-            xdev.add(x, x, out=np.broadcast_to(1.0, x.shape))
-        xdev.add(x, x)
-    assert parts
-
-
 # -- functions that are no ufuncs -----------------------------------------------------
 
 FOLDS = ("sum", "max", "min", "mean", "var", "std")

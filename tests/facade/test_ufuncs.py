@@ -55,31 +55,6 @@ def test_methods_pickle_and_write_in_place(device):
     assert xdev.to_numpy(x).tolist() == [3, 4, 2]
 
 
-def test_methods_take_arrays_of_one_library(device):
-    strict = pytest.importorskip("array_api_strict")
-    x, mask = xdev.asarray(A, device=device), strict.asarray(MASK)
-    other = strict.asarray(A)
-    for call in (
-        lambda: xdev.add.reduce(x, where=mask),
-        lambda: xdev.add.reduce(x, out=other),
-        lambda: xdev.add.accumulate(x, 0, None, other),
-        lambda: xdev.add.outer(x, x, where=mask),
-        lambda: xdev.add.outer(x, other),
-        lambda: xdev.add.at(x, (0, 0), other),
-    ):
-        with pytest.raises(xdev.DeviceMismatchError):
-            call()
-
-
-def test_the_signature_is_numpys_with_the_standards_names():
-    given = inspect.signature(xdev.add).parameters.values()
-    assert [(x.name, x.default) for x in given] == [
-        *(("x1", inspect.Parameter.empty), ("x2", inspect.Parameter.empty)),
-        *(("out", None), ("where", True), ("casting", "same_kind"), ("order", "K")),
-        *(("dtype", None), ("subok", True), ("signature", None)),
-    ]
-
-
 #: By the standard's name, where NumPy has no function of it that takes ``out=``.
 NUMPYS = {"real": np.real, "imag": np.imag, "clip": np.clip}
 REFUSALS = TypeError, ValueError, OverflowError

@@ -11,36 +11,24 @@ N = 200_000
 #: A Kolmogorov-Smirnov distance times sqrt(N) exceeds it once in 2e6 times.
 KOLMOGOROV = 2.75
 NORMAL = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
+EXPONENTIAL = lambda x: -np.expm1(-x)  # noqa: E731
+#: How values are drawn, and their distribution function.
 CASES = {
-    "random": (lambda r: r.random(N), lambda x: x, 1 / 2, 1 / 12),
-    "random, float32": (lambda r: r.random(N, "float32"), lambda x: x, 1 / 2, 1 / 12),
-    "uniform": (
-        lambda r: r.uniform(-2, 6, N),
-        lambda x: (x + 2) / 8,
-        2,
-        64 / 12,
-    ),
-    "normal": (lambda r: r.standard_normal(N), NORMAL, 0, 1),
-    "normal, float32": (lambda r: r.standard_normal(N, "float32"), NORMAL, 0, 1),
+    "random": (lambda r: r.random(N), lambda x: x),
+    "random, float32": (lambda r: r.random(N, "float32"), lambda x: x),
+    "uniform": (lambda r: r.uniform(-2, 6, N), lambda x: (x + 2) / 8),
+    "normal": (lambda r: r.standard_normal(N), NORMAL),
+    "normal, float32": (lambda r: r.standard_normal(N, "float32"), NORMAL),
     "normal of parameters": (
-        lambda r: r.normal(3, 0.5, N),
-        lambda x: NORMAL((x - 3) / 0.5),
-        3,
-        0.25,
+        lambda r: r.normal(3, 2, N),
+        lambda x: NORMAL((x - 3) / 2),
     ),
-    "exponential": (lambda r: r.standard_exponential(N), lambda x: -np.expm1(-x), 1, 1),
+    "exponential": (lambda r: r.standard_exponential(N), EXPONENTIAL),
     "exponential, float32": (
         lambda r: r.standard_exponential(N, "float32"),
-        lambda x: -np.expm1(-x),
-        1,
-        1,
+        EXPONENTIAL,
     ),
-    "exponential of a scale": (
-        lambda r: r.exponential(4, N),
-        lambda x: -np.expm1(-x / 4),
-        4,
-        16,
-    ),
+    "of a scale": (lambda r: r.exponential(4, N), lambda x: EXPONENTIAL(x / 4)),
 }
 
 
@@ -64,20 +52,9 @@ def chi_squared(counts, expected):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_distribution_functions(rng, case):
-    draw, distribution, _, _ = case
+    draw, distribution = case
 
     assert distance(host(draw(rng)), distribution) < KOLMOGOROV
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_means_and_variances(rng, case):
-    draw, _, mean, variance = case
-    values = host(draw(rng))
-    kurtosis = (((values - mean) / math.sqrt(variance)) ** 4).mean()
-
-    assert abs(values.mean() - mean) < 5 * math.sqrt(variance / N)
-    error = variance * math.sqrt((kurtosis - 1) / N)
-    assert abs(values.var() - variance) < 5 * error
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
