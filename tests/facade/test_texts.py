@@ -62,9 +62,6 @@ TYPE_ERRORS = {
     },
     # shapes
     "zeros(2, 3)": "the extents of a shape go in one tuple",
-    # keywords of NumPy's
-    "clip(f, a_min=0)": r"'a_min' \(NumPy's\): use min=",
-    "clip(f, a_max=0)": r"'a_max' \(NumPy's\): use max=",
     # numbers
     **{
         f"arange({start}, {stop})": r"xdev\.arange: st.* not a number but .*give one"

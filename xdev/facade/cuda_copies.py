@@ -259,7 +259,7 @@ def tile(x: Any, repetitions: Shape) -> Any:
     ndim = max(x.ndim, len(repetitions))
     sizes = (*(1,) * (ndim - x.ndim), *x.shape)
     times = (*(1,) * (ndim - len(repetitions)), *repetitions)
-    return _repeated(x, sizes, times, lambda n, k: (k, n), lambda n: (1, n))
+    return _repeated(x, sizes, times, True)
 
 
 def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
@@ -272,24 +272,21 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
         return NotImplemented
     times = [1] * x.ndim
     times[axis] = repeats
-    return _repeated(x, x.shape, times, lambda n, k: (n, k), lambda n: (n, 1))
+    return _repeated(x, x.shape, times, False)
 
 
-def _repeated(
-    x: Any,
-    sizes: Sequence[int],
-    times: Sequence[int],
-    parted: Callable[[int, int], Shape],
-    spread: Callable[[int], Shape],
-) -> Any:
-    """Copy into a result whose axes are parted into what is x's and what repeats it."""
-    shape = tuple(n * k for n, k in zip(sizes, times, strict=True))
-    if min(times) < 0:
+def _repeated(x: Any, sizes: Sequence[int], times: Sequence[int], whole: bool) -> Any:
+    """Copy into a result whose axes are parted into what is x's and what repeats it.
+
+    ``whole``: what repeats an axis goes before its elements.
+    """
+    if min(times, default=0) < 0:
         return NotImplemented
-    out = new(shape, x.dtype)
-    parts = (parted(n, k) for n, k in zip(sizes, times, strict=True))
-    every = (spread(n) for n in sizes)
-    assign(out.reshape(sum(parts, ())), x.reshape(sum(every, ())))
+    counts, order = tuple(zip(sizes, times, strict=True)), -1 if whole else 1
+    out = new(tuple(n * k for n, k in counts), x.dtype)
+    parted = sum(((n, k)[::order] for n, k in counts), ())
+    spread = sum(((n, 1)[::order] for n in sizes), ())
+    assign(out.reshape(parted), x.reshape(spread))
     return out
 
 
