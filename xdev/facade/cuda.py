@@ -320,6 +320,12 @@ class CudaFactory(Factory):
             raise ValueError(message)
         return self._make(shape, dtype, order)  # refuses negatives
 
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        kind = x.dtype if dtype is None else dtype
+        # To make its flags' object takes as long as to make an array.
+        turned = x._f_contiguous and not x._c_contiguous  # noqa: SLF001
+        return self.empty(x.shape, kind, "F" if turned else "C")
+
     def filled(self, out: Any, value: Any) -> Any:
         if isinstance(value, self.ndarray):
             out[...] = value
@@ -505,20 +511,7 @@ THREE = 3, 3  # the sizes of two vectors
 
 
 def solve(a: Any, b: Any) -> Any:
-    """Solve stacks of linear equations; the stacks broadcast.
-
-    Parameters
-    ----------
-    a : cupy.ndarray, shape (..., M, M)
-        The matrices.
-    b : cupy.ndarray, shape (M,) or (..., M, K)
-        The right-hand sides.
-
-    Returns
-    -------
-    cupy.ndarray, shape (..., M) or (..., M, K)
-        The unknowns.
-    """
+    """Solve stacks of linear equations, (..., M, M) and (M,) or (..., M, K)."""
     cupy = _optional.cupy()
     if a.ndim == 2 and b.ndim <= 2 and b.size:  # noqa: PLR2004 - one matrix
         return cupy.linalg.solve(a, b)

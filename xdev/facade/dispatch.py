@@ -197,7 +197,8 @@ def dispatch(name: str, x: Any) -> Callable[..., Any]:
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
     library = libraries.get(type(x)) or library_of(x, name)
-    return library.bound(name, x)
+    one = not library.multi_device
+    return library.functions[name] if one else library.bound(name, x)
 
 
 def dispatch_two(

@@ -425,7 +425,7 @@ def _like(
     """Make an array of the shape of another, where that is unless told otherwise."""
     if chunks is not None:
         where = factory(device_of(x) if device is None else device, chunks)
-    elif stays(x, device):
+    elif device is None or stays(x, device):
         where = factory_of(x, name)
     else:
         make = getattr(factory(device), name.removesuffix("_like"))
