@@ -153,16 +153,6 @@ def test_results_come_from_the_pool_and_freed_arrays_are_refused(device):
         rng.random(out=x)
 
 
-@pytest.mark.cuda
-def test_out_may_be_numbas(cuda):
-    numba_cuda = pytest.importorskip("numba.cuda")
-    out = numba_cuda.device_array((5, 3), np.float32)
-
-    assert default_rng(3, cuda).random(out=out, dtype="float32") is out
-    expected = default_rng(3, "cpu").random((5, 3), "float32")
-    assert np.array_equal(out.copy_to_host(), expected)
-
-
 @pytest.mark.parametrize("name", ["gamma", "poisson", "bytes"])
 def test_a_method_of_numpys_alone_is_told_what_there_is_and_the_way_out(rng, name):
     assert not hasattr(rng, name)
