@@ -170,11 +170,10 @@ def from_dlpack(
     ):
         return _from_dlpack(x)
     if not hasattr(x, "__dlpack__"):
-        way = "use xdev.asarray(x)"
-        if hasattr(x, "dask"):
-            way = f"it has no memory before x.compute() ({PAGE})"
-        message = f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: {way}"
-        raise TypeError(message)
+        raise TypeError(
+            f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "
+            f"xdev.asarray(x); a collection of Dask's has no memory before x.compute()"
+        )
     here = factory_of(x, "from_dlpack") if _is_array(x) else factory(device_of(x))
     if stays(x, device):
         return here.from_dlpack(x, copy)
