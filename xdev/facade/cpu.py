@@ -256,9 +256,10 @@ _UniqueAll: Any = type(np.unique_all(np.empty(0)))
 
 def _is_quick(x: Any, axis: Any) -> bool:
     """Say whether the quick kind pays; NumPy refuses what is no axis."""
+    if not FEW <= x.size < MOST or x.dtype.char not in QUICK:
+        return False
     right = type(x) is np.ndarray and type(axis) is int and -x.ndim <= axis < x.ndim
-    large = FEW <= x.size < MOST and x.dtype.char in QUICK
-    return right and large and x.shape[axis] >= SHORT
+    return right and x.shape[axis] >= SHORT
 
 
 def sort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:

@@ -307,17 +307,13 @@ def take(
     right = first and x.ndim > 0 and indices.ndim == 1 and x.size and indices.size
     if not (right and np.can_cast(indices.dtype, np.intp)):
         return plain(x, indices, axis=axis)
-    count, extent = indices.size, len(x)
-    row = x.size // extent
+    count, row = indices.size, x.size // len(x)
 
     def shared(grain: int) -> Any:
         out: Any = host_array((count, *x.shape[1:]), x.dtype)
 
         def work(start: int, stop: int) -> None:
-            part = indices[start:stop]
-            if part.min() < -extent or part.max() >= extent:
-                x.take(part, 0)  # NumPy's error
-            x.take(part, 0, out[start:stop], "wrap")  # with "raise" it copies
+            out[start:stop] = x.take(indices[start:stop], 0)
 
         threads.run(work, count, grain=max(1, grain // row))
         return out
