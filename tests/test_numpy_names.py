@@ -179,6 +179,12 @@ def test_names_of_random_numbers_and_tests_are_answered(room, names):
         _ = own.nothing
 
 
+@pytest.mark.parametrize("name", _numpy_names.OLD)
+def test_names_that_numpy_had_once_are_answered(name):
+    with pytest.raises(AttributeError, match=rf"no '{name}' \(NumPy's\): .*use "):
+        getattr(xdev, name)
+
+
 @pytest.mark.parametrize("name", _numpy_names.CUPYS)
 def test_cupys_names_are_answered(name):
     with pytest.raises(AttributeError, match=rf"no '{name}' \(CuPy's\): use ") as it:
