@@ -259,9 +259,6 @@ def full_like(
     """
     if type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full_like", fill_value, x, device)
-    plain = type(x) is np.ndarray and device is chunks is None
-    if plain and x.dtype not in FREED:
-        return HOST.full_like(x, fill_value, dtype)
     return _like("full_like", x, dtype, device, chunks, fill_value)
 
 
@@ -332,9 +329,6 @@ def ones_like(
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
-    plain = type(x) is np.ndarray and device is chunks is None
-    if plain and x.dtype not in FREED:
-        return HOST.ones_like(x, dtype)
     return _like("ones_like", x, dtype, device, chunks)
 
 
@@ -413,9 +407,6 @@ def zeros_like(
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
-    plain = type(x) is np.ndarray and device is chunks is None
-    if plain and x.dtype not in FREED:
-        return HOST.zeros_like(x, dtype)
     return _like("zeros_like", x, dtype, device, chunks)
 
 
@@ -423,7 +414,10 @@ def _like(
     name: str, x: Any, dtype: DType, device: object, chunks: Any, *value: Any
 ) -> Any:
     """Make an array of the shape of another, where that is unless told otherwise."""
-    if chunks is not None:
+    plain = type(x) is np.ndarray and device is chunks is None
+    if plain and x.dtype not in FREED:
+        where: Any = HOST
+    elif chunks is not None:
         where = factory(device_of(x) if device is None else device, chunks)
     elif device is None or stays(x, device):
         where = factory_of(x, name)
