@@ -106,22 +106,6 @@ def test_reductions(device, kind):
                 called(name, xdev.asarray(x, device=device), axis=axis)
 
 
-@pytest.mark.parametrize("kind", KINDS.split())
-def test_differences(device, kind):
-    x = CUBE.astype(kind)
-    for axis in AXES:
-        for n in (0, 1, 2):
-            assert_same("diff", device, x, axis=axis, n=n)
-        assert_same("diff", device, x, axis=axis, prepend=x, append=x)
-    assert_same("diff", device, x[..., :1])
-    assert_same("diff", device, x[..., :0])
-    for axis, n in ((-1, -1), (3, 1), (-4, 1)):
-        with pytest.raises((ValueError, IndexError)):
-            xdev.diff(xdev.asarray(x, device=device), axis=axis, n=n)
-    with pytest.raises((ValueError, IndexError)):
-        xdev.diff(xdev.asarray(1.0, device=device))
-
-
 shapes = hnp.mutually_broadcastable_shapes(num_shapes=3, min_side=0)
 
 

@@ -101,20 +101,6 @@ def test_names_written_out_are_those_of_the_topics():
     assert sorted(topics + constants) == sorted(facade.__all__)
 
 
-@pytest.mark.parametrize("path", sorted(FUNCTIONS))
-def test_functions_say_what_they_are(path):
-    function = FUNCTIONS[path]
-
-    assert inspect.isfunction(function) or path in UFUNCS
-    assert function.__name__ == function.__qualname__ == path.rpartition(".")[2]
-    if path not in UFUNCS:
-        assert all(x.annotation is not x.empty for x in parameters(function))
-
-
-def parameters(function):
-    return inspect.signature(function).parameters.values()
-
-
 def test_types_are_checked_by_mypy_for_every_name():
     checked = re.findall(r"\bxp\.([\w.]+)", TYPED.read_text())
     assert set(FUNCTIONS) - {"namespace"} <= set(checked)

@@ -70,14 +70,6 @@ def test_shapes_and_lengths_do_not_matter(make, method):
         same_bits(found, line[: found.size].reshape(shape))
 
 
-@pytest.mark.parametrize("method", SIZED.values(), ids=SIZED)
-def test_a_number_is_the_first_of_an_array(make, method):
-    number = method(make(), None)
-
-    assert not hasattr(number, "device") or isinstance(number, np.generic)
-    assert number == xdev.to_numpy(method(make(), 1))[0]
-
-
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 @pytest.mark.parametrize(
     "view",
@@ -137,16 +129,6 @@ def test_seeds_that_numpy_refuses(device, seed, words):
         np.random.default_rng(seed)
     with pytest.raises(numpys.type, match=words):
         default_rng(seed, device)
-
-
-def test_a_generator_comes_back_and_shares_its_source(rng, device):
-    assert default_rng(rng) is rng
-    assert default_rng(rng, device) is rng
-    shared = default_rng(rng.bit_generator, device)
-    first = rng.random()
-
-    assert shared.random() != first
-    assert rng.bit_generator.state["state"]["call"] == 2
 
 
 def test_calls_differ_and_follow_the_state(rng):
