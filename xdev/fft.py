@@ -10,6 +10,7 @@ from xdev.facade.dispatch import dispatch, factory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Never
 
     from xdev.facade.backends import Array, Axes, DType, Norm
 
@@ -470,7 +471,7 @@ def fftfreq(
     n: int,
     /,
     d: float = 1.0,
-    *,
+    *more: Never,
     dtype: DType = None,
     device: object = None,
     chunks: Any = None,
@@ -508,7 +509,7 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    where = factory(device, chunks)
+    where = factory(device, chunks, "fft.fftfreq", more)
     return where.fftfreq(*_samples("fft.fftfreq", n, d), dtype)
 
 
@@ -516,7 +517,7 @@ def rfftfreq(
     n: int,
     /,
     d: float = 1.0,
-    *,
+    *more: Never,
     dtype: DType = None,
     device: object = None,
     chunks: Any = None,
@@ -554,7 +555,7 @@ def rfftfreq(
     >>> xdev.fft.rfftfreq(4, d=0.5)
     array([0. , 0.5, 1. ])
     """
-    where = factory(device, chunks)
+    where = factory(device, chunks, "fft.rfftfreq", more)
     return where.rfftfreq(*_samples("fft.rfftfreq", n, d), dtype)
 
 

@@ -21,6 +21,8 @@ from xdev.facade.linear_algebra import (
 )
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.backends import Array, Axes, DType, Slogdet
 
 __all__ = [
@@ -41,7 +43,7 @@ if not TYPE_CHECKING:  # type checkers know what is there
         raise missing(__name__, name)
 
 
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def cross(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     """Cross product of vectors in three dimensions.
 
     Parameters
@@ -69,10 +71,10 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> xdev.linalg.cross(xdev.asarray([1, 0, 0]), xdev.asarray([0, 1, 0]))
     array([0, 0, 1])
     """
-    return dispatch_two("linalg.cross", x1, x2)(x1, x2, axis=axis)
+    return dispatch_two("linalg.cross", x1, x2, more=more)(x1, x2, axis=axis)
 
 
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:
     """Diagonals of matrices.
 
     Parameters
@@ -98,7 +100,7 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     >>> xdev.linalg.diagonal(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    return dispatch("linalg.diagonal", x)(x, offset=offset)
+    return dispatch("linalg.diagonal", x, more)(x, offset=offset)
 
 
 def inv(x: Array, /) -> Array:
@@ -281,7 +283,7 @@ def det(x: Array, /) -> Array:
 def matrix_norm(
     x: Array,
     /,
-    *,
+    *more: Never,
     keepdims: bool = False,
     ord: float | Literal["fro", "nuc"] | None = "fro",
 ) -> Array:
@@ -312,10 +314,10 @@ def matrix_norm(
     >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
     """
-    return dispatch("linalg.matrix_norm", x)(x, keepdims=keepdims, ord=ord)
+    return dispatch("linalg.matrix_norm", x, more)(x, keepdims=keepdims, ord=ord)
 
 
-def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
+def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
     """Number of singular values that count as more than 0.
 
     Parameters
@@ -341,7 +343,7 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
     1
     """
-    return dispatch("linalg.matrix_rank", x)(x, rtol=rtol)
+    return dispatch("linalg.matrix_rank", x, more)(x, rtol=rtol)
 
 
 def slogdet(x: Array, /) -> Slogdet[Array]:
@@ -371,7 +373,7 @@ def slogdet(x: Array, /) -> Slogdet[Array]:
     return dispatch("linalg.slogdet", x)(x)
 
 
-def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
+def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Array:
     """Sum along diagonals of matrices.
 
     Parameters
@@ -399,14 +401,14 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
     >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
     6.0
     """
-    function = dispatch("linalg.trace", x)
+    function = dispatch("linalg.trace", x, more)
     if dtype is not None:
         dtype = library_of(x, "linalg.trace").dtype(dtype)
     return function(x, offset=offset, dtype=dtype)
 
 
 def vector_norm(
-    x: Array, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
+    x: Array, /, *more: Never, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
     """Norm of vectors.
 
@@ -438,5 +440,5 @@ def vector_norm(
     >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
     5.0
     """
-    function = dispatch("linalg.vector_norm", x)
+    function = dispatch("linalg.vector_norm", x, more)
     return function(x, axis=axis, keepdims=keepdims, ord=ord)

@@ -32,7 +32,7 @@ NOT_STANDARD = {
 }
 NEWER = {  # 2025.12's
     "broadcast_shapes": "(*shapes)",
-    "isin": "(x1, x2, /, *, invert=False)",
+    "isin": "(x1, x2, /, *more, invert=False)",
     "linalg.eig": "(x, /)",
     "linalg.eigvals": "(x, /)",
 }
@@ -60,11 +60,14 @@ def test_signature_is_the_standards(path):
     wanted = inspect.signature(STRICT[path]).parameters.values()
     given = list(inspect.signature(lookup(path)).parameters.values())
 
+    given = [one for one in given if one.kind is not one.VAR_KEYWORD]  # for the text
     if path in UFUNCS:
         while given[-1].name != "out":
             assert given.pop().kind is inspect.Parameter.KEYWORD_ONLY
     if path in ELEMENTWISE:
         assert given.pop().name == "out"
+    if any(one.kind is one.KEYWORD_ONLY for one in given) and path != "meshgrid":
+        given = [one for one in given if one.name != "more"]  # for the error's text
     given = [one for one in given if one.name != "chunks"]  # for Dask's collections
     for one, other in zip(given, wanted, strict=True):
         # By place may go, besides, what does so in NumPy: test_by_place.
@@ -275,3 +278,19 @@ def test_as_many_go_by_place_as_numpy_and_the_standard_agree_on(path):
 
     assert by_place(lookup(path))[always:] == agreed
     assert len(CALLS.get(path, ((), ()))[1]) == len(agreed), "each is tested above"
+
+
+@pytest.mark.parametrize("path", OPTIONS)
+def test_what_goes_by_keyword_is_named(path):
+    function = lookup(path)
+    placed, named = by_place(function), by_keyword(function)
+    more = [None] * (len(placed) + 1)
+    if not named:
+        with pytest.raises(TypeError, match="positional arguments but"):
+            function(*more)
+        return
+    text = rf"{placed[-1]} positionally and {named[0]}.* by keyword \({named[0]}=\.\.\."
+    with pytest.raises(TypeError, match=text) as caught:
+        function(*more)
+    assert str(caught.value).startswith(f"{function.__name__} takes {placed[0]}")
+    assert str(caught.value).endswith(f"it got {len(more)} positional arguments")

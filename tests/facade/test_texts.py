@@ -61,7 +61,21 @@ TYPE_ERRORS = {
         )
     },
     # shapes
+    "reshape(f, 2, 3)": "the extents of a shape go in one tuple",
+    "reshape(f, (2, 3), True)": r"it got 3 positional arguments$",
     "zeros(2, 3)": "the extents of a shape go in one tuple",
+    # keywords of NumPy's
+    "std(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
+    "var(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
+    "clip(f, a_min=0)": r"'a_min' \(NumPy's\): use min=",
+    "clip(f, a_max=0)": r"'a_max' \(NumPy's\): use max=",
+    "mean(f, dtype='f4')": r"'dtype' \(NumPy's\): leave it out, or use xdev.numpy.",
+    **{
+        f"{name}(f, where=f > 0)": r"'where' \(NumPy's\): leave it out, or use "
+        rf"xdev\.numpy\.{name}"
+        for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum")
+    },
+    "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
     # numbers
     **{
         f"arange({start}, {stop})": r"xdev\.arange: st.* not a number but .*give one"

@@ -17,9 +17,11 @@ from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import shown, type_name
 from xdev.facade.cpu import SMALL, first_in
 from xdev.facade.dispatch import BESIDE, factory, factory_of, libraries, moved, stays
-from xdev.ufunc.argument_errors import PAGE
+from xdev.ufunc.argument_errors import PAGE, misplaced
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.backends import DType
 
 __all__ = ["arange", "asarray", "eye", "from_dlpack", "linspace"]
@@ -35,7 +37,7 @@ def asarray(
     obj: Any,
     /,
     dtype: DType = None,
-    *,
+    *more: Never,
     device: object = None,
     copy: bool | None = None,
     chunks: Any = None,
@@ -76,6 +78,8 @@ def asarray(
     array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
+    if more:
+        raise misplaced(asarray, more)
     if chunks is not None:
         return _chunked(obj, dtype, device, copy, chunks)
     kind = type(obj)
@@ -131,7 +135,7 @@ def _chunked(
 
 
 def from_dlpack(
-    x: object, /, *, device: object = None, copy: bool | None = None
+    x: object, /, *more: Never, device: object = None, copy: bool | None = None
 ) -> Any:
     """Take over an array that another library exports by DLPack.
 
@@ -163,6 +167,8 @@ def from_dlpack(
     >>> xdev.from_dlpack(np.arange(3))
     array([0, 1, 2])
     """
+    if more:
+        raise misplaced(from_dlpack, more)
     if (
         (device is None and copy is None)
         and type(x) is ndarray
@@ -212,7 +218,7 @@ def arange(
     stop: float | None = None,
     step: float = 1,
     dtype: DType = None,
-    *,
+    *more: Never,
     device: object = None,
     chunks: Any = None,
 ) -> Any:
@@ -252,11 +258,11 @@ def arange(
     """
     if (
         (stop is None and step is ONE and device is dtype is chunks is None)
-        and (type(start) is int and start < SMALL)
+        and (type(start) is int and start < SMALL and not more)
         and (in_context() or (from_environment and from_environment[0])) is CPU
     ):
         return _arange(0, start, ONE, INT64)  # its own look for a type takes 30 ns
-    where = factory(device, chunks)
+    where = factory(device, chunks, "arange", more)
     start = number_of_host("arange", "start", start)
     stop = number_of_host("arange", "stop", stop)
     step = number_of_host("arange", "step", step)
@@ -310,7 +316,7 @@ def eye(
     /,
     k: int = 0,
     dtype: DType = None,
-    *,
+    *more: Never,
     device: object = None,
     chunks: Any = None,
 ) -> Any:
@@ -349,7 +355,7 @@ def eye(
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    where = factory(device, chunks)
+    where = factory(device, chunks, "eye", more)
     columns = n_rows if n_cols is None else n_cols
     if type(n_rows) is not int or type(columns) is not int or type(k) is not int:
         # NumPy's own integers overflow in what is computed of them.
@@ -362,7 +368,7 @@ def linspace(
     stop: complex,
     /,
     num: int,
-    *,
+    *more: Never,
     dtype: DType = None,
     device: object = None,
     endpoint: bool = True,
@@ -404,7 +410,7 @@ def linspace(
     >>> xdev.linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    where = factory(device, chunks)
+    where = factory(device, chunks, "linspace", more)
     try:
         return where.linspace(start, stop, num, dtype, endpoint)
     except (TypeError, ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 import os
 import sys
 from functools import partial
@@ -19,6 +20,7 @@ from xdev.facade.backends import HOST_SCALARS, NAMES, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.argument_errors import (
     mismatch,
+    misplaced,
     no_array,
     no_arrays,
     no_sequence,
@@ -192,8 +194,18 @@ def dispatch_large(name: str, size: int, plain: Any = None) -> Callable[..., Any
     return partial(shared, plain)
 
 
-def dispatch(name: str, x: Any) -> Callable[..., Any]:
-    """Return the function ``name`` for an array."""
+def dispatch(
+    name: str, x: Any, more: tuple[Any, ...] = (), unknown: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Return the function ``name`` for an array.
+
+    Raises
+    ------
+    TypeError
+        The facade's function got ``more`` by place, or ``unknown`` keywords.
+    """
+    if more or unknown:
+        raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
     library = libraries.get(type(x)) or library_of(x, name)
@@ -201,10 +213,21 @@ def dispatch(name: str, x: Any) -> Callable[..., Any]:
     return library.functions[name] if one else library.bound(name, x)
 
 
+def own_function(name: str) -> Any:
+    """Return the facade's function of a name."""
+    return operator.attrgetter(name)(sys.modules["xdev"])
+
+
 def dispatch_two(
-    name: str, x1: Any, x2: Any, labels: tuple[str, str] = ("x1", "x2")
+    name: str,
+    x1: Any,
+    x2: Any,
+    labels: tuple[str, str] = ("x1", "x2"),
+    more: tuple[Any, ...] = (),
 ) -> Callable[..., Any]:
     """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
+    if more:
+        raise misplaced(own_function(name), more)
     kind = type(x1)
     if kind is type(x2):
         if kind is ndarray:
@@ -379,7 +402,9 @@ _factories: dict[str, dict[int, Factory]] = {"cpu": {0: HOST}}
 _by_word: dict[str, Factory] = {"cpu": HOST}  # of words that always mean the same one
 
 
-def factory(device: object = None, chunks: Any = None) -> Factory:
+def factory(
+    device: object = None, chunks: Any = None, name: str = "", more: Any = ()
+) -> Factory:
     """Return the factory of a device, its name or its library's object; None: default.
 
     Parameters
@@ -388,13 +413,19 @@ def factory(device: object = None, chunks: Any = None) -> Factory:
         Where.
     chunks : int, tuple, dict or str, optional
         Given, the factory is one of Dask's collections in such chunks.
+    name, more : str and tuple
+        The facade's function that asks, and what it got by place beyond what it takes.
 
     Raises
     ------
+    TypeError
+        There is more.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used; for collections it is a fake one
         or another library's, or Dask is not installed.
     """
+    if more:
+        raise misplaced(own_function(name), more)
     if chunks is not None:
         where = as_device(device)
         if where.type == "fake":

@@ -9,10 +9,12 @@ from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.definitions import StandardDefinition
 from xdev.facade.dispatch import dispatch, refuse, resolve_operands
-from xdev.ufunc.argument_errors import no_array
+from xdev.ufunc.argument_errors import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.backends import Array, Binary, BinaryTest, Unary, UnaryTest
 
 #: Of each what it is, and an example: its arguments, of which the first is made an
@@ -230,6 +232,7 @@ def clip(
     min: Any = None,
     max: Any = None,
     out: Array | None = None,
+    **unknown: Never,
 ) -> Array:
     """Limit each element to the range from ``min`` to ``max``.
 
@@ -264,6 +267,8 @@ def clip(
     >>> xdev.clip(xdev.asarray([-1.0, 0.5, 7.0]), 0, 1)
     array([0. , 0.5, 1. ])
     """
+    if unknown:
+        raise misplaced(clip, (), unknown)
     if out is None and type(min) in _BOUNDS and type(max) in _BOUNDS:
         try:
             return dispatch("clip", x)(x, min, max)

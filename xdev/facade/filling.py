@@ -13,10 +13,12 @@ from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small
-from xdev.facade.dispatch import factory, factory_of, stays
-from xdev.ufunc.argument_errors import elsewhere, mismatch, where_is
+from xdev.facade.dispatch import factory, factory_of, own_function, stays
+from xdev.ufunc.argument_errors import elsewhere, mismatch, misplaced, where_is
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.backends import Array, DType, ShapeLike
 
 __all__ = [
@@ -86,7 +88,11 @@ _zeros: Any = np.zeros
 
 
 def empty(
-    shape: ShapeLike, dtype: DType = None, *, device: object = None, chunks: Any = None
+    shape: ShapeLike,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Array of any content, not cleared.
 
@@ -122,18 +128,23 @@ def empty(
     >>> xdev.empty((2, 3), dtype=xdev.float32).shape
     (2, 3)
     """
-    if device is chunks is None and is_small(shape, dtype):
+    if device is chunks is None and not more and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _empty(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return factory(device, chunks).empty(shape, dtype)
+    return factory(device, chunks, "empty", more).empty(shape, dtype)
 
 
 def empty_like(
-    x: Array, /, dtype: DType = None, *, device: object = None, chunks: Any = None
+    x: Array,
+    /,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Array:
     """Array of the shape of ``x``, of any content.
 
@@ -163,17 +174,17 @@ def empty_like(
     >>> xdev.empty_like(xdev.ones((2, 3))).shape
     (2, 3)
     """
-    plain = type(x) is np.ndarray and device is dtype is chunks is None
+    plain = type(x) is np.ndarray and device is dtype is chunks is None and not more
     if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
         return _empty_like(x)  # not freed: that has no bytes
-    return _like("empty_like", x, dtype, device, chunks)
+    return _like("empty_like", more, x, dtype, device, chunks)
 
 
 def full(
     shape: ShapeLike,
     fill_value: complex,
     dtype: DType = None,
-    *,
+    *more: Never,
     device: object = None,
     chunks: Any = None,
 ) -> Any:
@@ -212,9 +223,9 @@ def full(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    if type(fill_value) not in PYTHON_SCALARS:
+    if not more and type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full", fill_value, None, device)
-    return factory(device, chunks).full(shape, fill_value, dtype)
+    return factory(device, chunks, "full", more).full(shape, fill_value, dtype)
 
 
 def full_like(
@@ -222,7 +233,7 @@ def full_like(
     /,
     fill_value: complex,
     dtype: DType = None,
-    *,
+    *more: Never,
     device: object = None,
     chunks: Any = None,
 ) -> Array:
@@ -257,13 +268,17 @@ def full_like(
     >>> xdev.full_like(xdev.arange(3), 7)
     array([7, 7, 7])
     """
-    if type(fill_value) not in PYTHON_SCALARS:
+    if not more and type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full_like", fill_value, x, device)
-    return _like("full_like", x, dtype, device, chunks, fill_value)
+    return _like("full_like", more, x, dtype, device, chunks, fill_value)
 
 
 def ones(
-    shape: ShapeLike, dtype: DType = None, *, device: object = None, chunks: Any = None
+    shape: ShapeLike,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Array of ones.
 
@@ -295,11 +310,16 @@ def ones(
     >>> xdev.ones(3)
     array([1., 1., 1.])
     """
-    return factory(device, chunks).ones(shape, dtype)
+    return factory(device, chunks, "ones", more).ones(shape, dtype)
 
 
 def ones_like(
-    x: Array, /, dtype: DType = None, *, device: object = None, chunks: Any = None
+    x: Array,
+    /,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Array:
     """Array of the shape of ``x``, of ones.
 
@@ -329,11 +349,15 @@ def ones_like(
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
-    return _like("ones_like", x, dtype, device, chunks)
+    return _like("ones_like", more, x, dtype, device, chunks)
 
 
 def zeros(
-    shape: ShapeLike, dtype: DType = None, *, device: object = None, chunks: Any = None
+    shape: ShapeLike,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Array of zeros.
 
@@ -366,18 +390,23 @@ def zeros(
     array([[0, 0],
            [0, 0]], dtype=int8)
     """
-    if device is chunks is None and is_small(shape, dtype):
+    if device is chunks is None and not more and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _zeros(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return factory(device, chunks).zeros(shape, dtype)
+    return factory(device, chunks, "zeros", more).zeros(shape, dtype)
 
 
 def zeros_like(
-    x: Array, /, dtype: DType = None, *, device: object = None, chunks: Any = None
+    x: Array,
+    /,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Array:
     """Array of the shape of ``x``, of zeros.
 
@@ -407,13 +436,21 @@ def zeros_like(
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
-    return _like("zeros_like", x, dtype, device, chunks)
+    return _like("zeros_like", more, x, dtype, device, chunks)
 
 
 def _like(
-    name: str, x: Any, dtype: DType, device: object, chunks: Any, *value: Any
+    name: str,
+    more: tuple[Any, ...],
+    x: Any,
+    dtype: DType,
+    device: object,
+    chunks: Any,
+    *value: Any,
 ) -> Any:
     """Make an array of the shape of another, where that is unless told otherwise."""
+    if more:
+        raise misplaced(own_function(name), more)
     plain = type(x) is np.ndarray and device is chunks is None
     if plain and x.dtype not in FREED:
         where: Any = HOST

@@ -32,11 +32,12 @@ from xdev.facade.dispatch import (
     owner_of,
     stays,
 )
+from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import TypeVar
+    from typing import Never, TypeVar
 
     from numpy.typing import NDArray
 
@@ -236,7 +237,9 @@ def astype(
 ) -> Array: ...
 
 
-def astype(x: Any, dtype: DType, /, *, copy: bool = True, device: object = None) -> Any:
+def astype(
+    x: Any, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
+) -> Any:
     """Convert an array to another data type.
 
     Parameters
@@ -266,6 +269,8 @@ def astype(x: Any, dtype: DType, /, *, copy: bool = True, device: object = None)
     >>> xdev.astype(xdev.asarray([1.7, -1.7]), xdev.int32)
     array([ 1, -1], dtype=int32)
     """
+    if more:
+        raise misplaced(astype, more)
     if type(dtype) in CLASSES and device is None:
         kind = type(x)
         if kind is ndarray:

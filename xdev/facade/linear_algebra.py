@@ -12,6 +12,7 @@ from xdev.ufunc.argument_errors import no_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Never
 
     from xdev.facade.backends import QR, SVD, Array, Eig
 
@@ -117,7 +118,7 @@ def tensordot(
     return dispatch_two("tensordot", x1, x2)(x1, x2, axes=axes)
 
 
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     """Dot product of vectors, ``x1`` conjugated.
 
     Parameters
@@ -146,13 +147,13 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     11
     """
     try:
-        return dispatch_two("vecdot", x1, x2)(x1, x2, axis=axis)
+        return dispatch_two("vecdot", x1, x2, more=more)(x1, x2, axis=axis)
     except TypeError:
         refuse("vecdot", x1=x1, x2=x2)
         raise
 
 
-def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
     """Triangular factor of positive definite matrices.
 
     Parameters
@@ -179,7 +180,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     array([[2., 0.],
            [1., 2.]])
     """
-    return dispatch("linalg.cholesky", x)(x, upper=upper)
+    return dispatch("linalg.cholesky", x, more)(x, upper=upper)
 
 
 def eig(x: Array, /) -> Eig[Array]:

@@ -12,6 +12,7 @@ from xdev.facade.dispatch import dispatch, dispatch_mixed, dispatch_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Never
 
     from xdev.facade.backends import Array, Axes
 
@@ -140,7 +141,9 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     return dispatch("permute_dims", x)(x, axes)
 
 
-def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
+def reshape(
+    x: Array, /, shape: tuple[int, ...], *more: Never, copy: bool | None = None
+) -> Array:
     """Array with the same elements in another shape.
 
     Parameters
@@ -170,8 +173,8 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
            [2, 3]])
     """
     if copy is None:
-        return dispatch("reshape", x)(x, shape)
-    return dispatch("reshape", x)(x, shape, copy=copy)
+        return dispatch("reshape", x, more)(x, shape)
+    return dispatch("reshape", x, more)(x, shape, copy=copy)
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axes = None) -> Array:
@@ -479,7 +482,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     return dispatch("tile", x)(x, repetitions)
 
 
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
     """Arrays that lie along an axis, apart.
 
     Parameters
@@ -505,7 +508,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> xdev.unstack(xdev.asarray([[1, 2], [3, 4]]))
     (array([1, 2]), array([3, 4]))
     """
-    return dispatch("unstack", x)(x, axis=axis)
+    return dispatch("unstack", x, more)(x, axis=axis)
 
 
 def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:

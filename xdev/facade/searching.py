@@ -8,6 +8,8 @@ from xdev.facade.backends import gives_indices
 from xdev.facade.dispatch import dispatch, dispatch_alike, dispatch_mixed, dispatch_two
 
 if TYPE_CHECKING:
+    from typing import Never
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -30,7 +32,9 @@ __all__ = [
 
 
 @gives_indices
-def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+def argmax(
+    x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
+) -> Array:
     """Index of the largest element along an axis, the first of equal ones.
 
     Parameters
@@ -58,11 +62,13 @@ def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> A
     >>> xdev.argmax(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 0])
     """
-    return dispatch("argmax", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("argmax", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_indices
-def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+def argmin(
+    x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
+) -> Array:
     """Index of the smallest element along an axis, the first of equal ones.
 
     Parameters
@@ -90,11 +96,13 @@ def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> A
     >>> xdev.argmin(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([0, 1])
     """
-    return dispatch("argmin", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("argmin", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_indices
-def count_nonzero(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
+def count_nonzero(
+    x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False
+) -> Array:
     """Number of elements along the axes that are not zero.
 
     Parameters
@@ -122,7 +130,7 @@ def count_nonzero(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> 
     >>> xdev.count_nonzero(xdev.asarray([[0, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    return dispatch("count_nonzero", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("count_nonzero", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 @overload
@@ -316,7 +324,12 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
 @gives_indices
 def argsort(
-    x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True
+    x: Array,
+    /,
+    axis: int = -1,
+    *more: Never,
+    descending: bool = False,
+    stable: bool = True,
 ) -> Array:
     """Indices that sort along an axis.
 
@@ -347,11 +360,18 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
-    return dispatch("argsort", x)(x, axis=axis, descending=descending, stable=stable)
+    return dispatch("argsort", x, more)(
+        x, axis=axis, descending=descending, stable=stable
+    )
 
 
 def sort(
-    x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True
+    x: Array,
+    /,
+    axis: int = -1,
+    *more: Never,
+    descending: bool = False,
+    stable: bool = True,
 ) -> Array:
     """Sorted copy along an axis.
 
@@ -382,7 +402,7 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
-    return dispatch("sort", x)(x, axis=axis, descending=descending, stable=stable)
+    return dispatch("sort", x, more)(x, axis=axis, descending=descending, stable=stable)
 
 
 @overload
@@ -399,7 +419,7 @@ def isin(x1: complex, x2: Array, /, *, invert: bool = False) -> Array: ...
 def isin(x1: Array, x2: Any, /, *, invert: bool = False) -> Array: ...
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
+def isin(x1: Any, x2: Any, /, *more: Never, invert: bool = False) -> Any:
     """Whether each element of ``x1`` is among those of ``x2``.
 
     Parameters
@@ -425,8 +445,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     >>> xdev.isin(xdev.asarray([1, 2, 3]), xdev.asarray([2, 5]))
     array([False,  True, False])
     """
-    if type(x1) is type(x2):
-        return dispatch_two("isin", x1, x2)(x1, x2, invert=invert)
+    if more or type(x1) is type(x2):
+        return dispatch_two("isin", x1, x2, more=more)(x1, x2, invert=invert)
     function, values = dispatch_mixed("isin", x1=x1, x2=x2)
     return function(*values, invert=invert)
 

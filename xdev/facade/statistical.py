@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from xdev.facade.backends import gives_bools
 from xdev.facade.dispatch import dispatch, dispatch_all, library_of
+from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.backends import Array, Axes, DType
 
 __all__ = [
@@ -18,7 +21,14 @@ __all__ = [
 
 
 @gives_bools
-def all(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
+def all(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Whether all elements along the axes are true.
 
     Parameters
@@ -46,11 +56,18 @@ def all(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
-    return dispatch("all", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_bools
-def any(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
+def any(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Whether any element along the axes is true.
 
     Parameters
@@ -78,10 +95,17 @@ def any(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
-    return dispatch("any", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("any", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
-def max(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
+def max(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Largest element along the axes; NaN if there is one.
 
     Parameters
@@ -109,10 +133,17 @@ def max(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
-    return dispatch("max", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("max", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
-def min(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
+def min(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Smallest element along the axes; NaN if there is one.
 
     Parameters
@@ -140,11 +171,17 @@ def min(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    return dispatch("min", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("min", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def prod(
-    x: Array, /, axis: Axes = None, dtype: DType = None, *, keepdims: bool = False
+    x: Array,
+    /,
+    axis: Axes = None,
+    dtype: DType = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Product along the axes.
 
@@ -175,14 +212,20 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    function = dispatch("prod", x)
+    function = dispatch("prod", x, more, unknown)
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def sum(
-    x: Array, /, axis: Axes = None, dtype: DType = None, *, keepdims: bool = False
+    x: Array,
+    /,
+    axis: Axes = None,
+    dtype: DType = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Sum along the axes.
 
@@ -213,13 +256,20 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    function = dispatch("sum", x)
+    function = dispatch("sum", x, more, unknown)
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def mean(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
+def mean(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Arithmetic mean along the axes.
 
     Parameters
@@ -247,11 +297,17 @@ def mean(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    return dispatch("mean", x)(x, axis=axis, keepdims=keepdims)
+    return dispatch("mean", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def std(
-    x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Standard deviation along the axes.
 
@@ -282,12 +338,18 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    function = dispatch("std", x)
+    function = dispatch("std", x, more, unknown)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def var(
-    x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Variance along the axes.
 
@@ -318,14 +380,14 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    function = dispatch("var", x)
+    function = dispatch("var", x, more, unknown)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def cumulative_prod(
     x: Array,
     /,
-    *,
+    *more: Never,
     axis: int | None = None,
     dtype: DType = None,
     include_initial: bool = False,
@@ -359,7 +421,7 @@ def cumulative_prod(
     >>> xdev.cumulative_prod(xdev.asarray([1, 2, 3, 4]))
     array([ 1,  2,  6, 24])
     """
-    function = dispatch("cumulative_prod", x)
+    function = dispatch("cumulative_prod", x, more)
     if dtype is not None:
         dtype = library_of(x, "cumulative_prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -368,7 +430,7 @@ def cumulative_prod(
 def cumulative_sum(
     x: Array,
     /,
-    *,
+    *more: Never,
     axis: int | None = None,
     dtype: DType = None,
     include_initial: bool = False,
@@ -402,7 +464,7 @@ def cumulative_sum(
     >>> xdev.cumulative_sum(xdev.asarray([1, 2, 3]), include_initial=True)
     array([0, 1, 3, 6])
     """
-    function = dispatch("cumulative_sum", x)
+    function = dispatch("cumulative_sum", x, more)
     if dtype is not None:
         dtype = library_of(x, "cumulative_sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
@@ -411,7 +473,7 @@ def cumulative_sum(
 def diff(
     x: Array,
     /,
-    *,
+    *more: Never,
     axis: int = -1,
     n: int = 1,
     prepend: Array | None = None,
@@ -447,7 +509,9 @@ def diff(
     array([3, 5, 7])
     """
     if prepend is append is None:
-        return dispatch("diff", x)(x, axis=axis, n=n)
+        return dispatch("diff", x, more)(x, axis=axis, n=n)
+    if more:
+        raise misplaced(diff, more)
     pair = {"prepend": prepend, "append": append}
     ends = {label: end for label, end in pair.items() if end is not None}
     return dispatch_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)

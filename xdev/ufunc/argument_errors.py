@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,59 @@ _KINDS = {"b": "bool", "i": "integers", "f": "real floats", "c": "complex floats
 #: The page of the documentation on Dask's collections.
 PAGE = "docs: When one machine is not enough"
 _NUMBERS = {bool: "b", int: "i", float: "f", complex: "c"}
+#: NumPy's keywords, and the standard's for the same.
+_RENAMED = {"a_max": "max", "a_min": "min", "ddof": "correction"}
+
+
+def misplaced(
+    function: Any, more: tuple[Any, ...], unknown: dict[str, Any] | None = None
+) -> TypeError:
+    """Return the error for arguments by place that go by keyword alone, or by no name.
+
+    Parameters
+    ----------
+    function : function
+        One that has ``*more`` before its keyword-only parameters.
+    more : tuple
+        What came there.
+    unknown : dict, optional
+        What came by other keywords, to functions that have ``**unknown``: a dict in
+        each call, some tens of nanoseconds, which ``zeros`` and ``sort`` would feel.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> print(misplaced(xdev.std, (), {"ddof": 1}))
+    std() got an unexpected keyword argument 'ddof' (NumPy's): use correction=
+    >>> print(misplaced(xdev.mean, (True,)))
+    mean takes x and axis positionally and keepdims by keyword (keepdims=...): it got 3
+    positional arguments
+    """
+    code = function.__code__
+    count = code.co_argcount
+    names = code.co_varnames[: count + code.co_kwonlyargcount]
+    if unknown:
+        return _unexpected(function.__name__, names, next(iter(unknown)))
+    by_keyword = ", ".join(f"{name}=..." for name in names[count:])
+    text = (
+        f"{function.__name__} takes {_listed(names[:count])} positionally and "
+        f"{_listed(names[count:])} by keyword ({by_keyword}): it got "
+        f"{count + len(more)} positional arguments"
+    )
+    if names[count - 1] == "shape" and all(type(value) is int for value in more):
+        text += "; the extents of a shape go in one tuple"
+    return TypeError(text)
+
+
+def _unexpected(name: str, names: tuple[str, ...], keyword: str) -> TypeError:
+    """Return the error for a keyword that a function does not have."""
+    text = f"{name}() got an unexpected keyword argument {keyword!r}"
+    own = _RENAMED.get(keyword)
+    if own in names:
+        return TypeError(f"{text} (NumPy's): use {own}=")
+    if keyword in inspect.signature(getattr(np, name)).parameters:
+        return TypeError(f"{text} (NumPy's): leave it out, or use xdev.numpy.{name}")
+    return TypeError(f"{text}: it takes {_listed(names)}")
 
 
 def _listed(names: tuple[str, ...]) -> str:
