@@ -1,6 +1,7 @@
 """Large arrays on the CPU: by several threads, to NumPy's bits, errors and refusals."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -145,6 +146,28 @@ def test_errors_are_told_once_as_the_caller_wants(parts, setting):
     assert parts
 
 
+@pytest.mark.parametrize("setting", ["warn", "call"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_errors_of_a_fold_are_told_once(parts, setting, axis):
+    # In what the ufunc's loop folds, in the elements after the last part, and in the
+    # fold of the parts.
+    x, called = np.full((30, 90), 1e308), []
+    x[:, 45:] *= -1
+    for _ in range(4):
+        with (
+            warnings.catch_warnings(record=True) as told,
+            np.errstate(all=setting, call=lambda *given: called.append(given)),
+        ):
+            warnings.simplefilter("always")
+            xdev.sum(x, axis=axis)
+        texts = [str(one.message) for one in told]
+        assert len(texts) == len({*texts}) > 0 or setting == "call"
+        assert len(called) == len({*called}) > 0 or setting == "warn"
+        assert all(one.filename == __file__ for one in told)
+        del called[:]
+    assert parts
+
+
 # -- functions that are no ufuncs -----------------------------------------------------
 
 FOLDS = ("sum", "max", "min", "mean", "var", "std")
@@ -178,6 +201,28 @@ def test_folds_are_numpys(data, shape):
         np.testing.assert_allclose(
             made, expected, rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-6
         )
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float64"])
+def test_sums_have_the_dtype_that_is_asked_for(parts, dtype):
+    x = (np.arange(30 * 90).reshape(30, 90) % 7).astype(dtype)
+    for axis, kind in product([None, 0, 1], {dtype, "int32", "float32"}):
+        expected = np.sum(x, axis=axis, dtype=kind)
+        for _ in range(4):
+            made = np.asarray(xdev.sum(x, axis=axis, dtype=getattr(xdev, kind)))
+            np.testing.assert_array_equal(made, expected, strict=True)
+    assert parts
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize("shape", [(33, 65), (70, 129), (5, 129, 3), (5, 65, 129)])
+def test_folds_along_axes_have_numpys_bits(parts, name, shape):
+    x = np.random.default_rng(7).random(shape).astype("float32")
+    for axis in range(len(shape)):
+        expected = getattr(np, name)(x, axis=axis)
+        for _ in range(4):
+            assert getattr(xdev, name)(x, axis=axis).tobytes() == expected.tobytes()
+    assert parts
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "std"])
@@ -239,3 +284,37 @@ def test_lost_imaginary_parts_are_told_once_and_indices_beyond_the_end_refused()
         indices[-1] = bad
         with pytest.raises(IndexError, match="out of bounds"):
             xdev.take(x, indices, axis=0)
+
+
+TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", [*TRANSFORMS, "rfftn", "irfftn"])
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+def test_large_transforms_are_numpys(name, dtype, norm):
+    if name in ("rfft", "rfftn", "ihfft") and dtype.startswith("complex"):
+        return
+    x = np.random.default_rng(4).standard_normal((128, 2, 260)).astype(dtype)
+    for options in {}, {"axis": 0, "n": 100}, {"axes": (0, 2)}:
+        if options and ("axes" in options) != name.endswith("n"):
+            continue
+        made = getattr(xdev.fft, name)(x, norm=norm, **options)
+        expected = getattr(np.fft, name)(x, norm=norm, **options)
+        assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
+        scale = np.abs(expected).max()
+        close = 1e-6 if dtype in ("float32", "complex64") else 1e-14
+        np.testing.assert_allclose(made / scale, expected / scale, atol=close)
+
+
+def test_a_transform_is_refused_in_numpys_words():
+    x = np.ones((300, 300))
+    for name in TRANSFORMS[:6]:
+        with pytest.raises(ValueError, match="Invalid number of FFT data points"):
+            getattr(xdev.fft, name)(x, n=0)
+    with pytest.raises(TypeError):
+        xdev.fft.fft(x, n=True)
+    with pytest.raises(TypeError):
+        xdev.fft.fftn(x, axes=1)
+    with pytest.raises(IndexError):
+        xdev.fft.fft(x, axis=2)

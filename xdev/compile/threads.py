@@ -13,7 +13,7 @@ from array import array
 from functools import cache
 from sys import is_finalizing, maxsize
 from time import perf_counter
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config, native
 from xdev.errors import XdevError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    import numpy as np
 
 COMPILED = native.STATE == native.COMPILED
 PYTHON_PIECES = 4  # of a thread's share, where each takes the interpreter's lock
@@ -92,6 +93,11 @@ def elements(
         loop, words.tobytes(), _shares(0, n, grain, PIECES)
     )
     return exceptions
+
+
+def loop_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> int:
+    """Return the address of a ufunc's inner loop of one data type; 0: none is known."""
+    return int(team().loop_of(ufunc, dtype.num)) if COMPILED and dtype.isnative else 0
 
 
 def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:

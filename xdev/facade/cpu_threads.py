@@ -8,14 +8,18 @@ the number of threads: the bits of a sum depend on its values alone.
 from __future__ import annotations
 
 import math
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from xdev import _config, _optional
 from xdev.compile import threads
+from xdev.compile.threads import CostModel
 from xdev.facade.cpu import folded_count, variance
+from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
 from xdev.ufunc import layout
 from xdev.ufunc.cpu_threads import Errors, cost_model, share
@@ -23,14 +27,17 @@ from xdev.ufunc.cpu_threads import Errors, cost_model, share
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.compile.threads import CostModel
     from xdev.facade.backends import Axes
 
     Part = Callable[[Any, Any, Any], object]
+    ByLoop = Callable[[Any, Any], Callable[[int], None]] | None
 
 PART = 1 << 18  # elements of a part of a fold: a call takes much less time than they do
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
 NUMBERS = "biufc"  # kinds of data types
+LINE = 64  # columns: no two threads write to one cache line
+WIDE = 256  # columns: of fewer a call of a loop takes longer than they do
+ZEROS = np.full(2, -0.0)  # their fold is what NumPy begins a sum with
 _costs: dict[tuple[Any, ...], CostModel] = {}
 
 
@@ -39,12 +46,13 @@ def _quicker(
     size: int,
     alone: Callable[[], Any],
     shared: Callable[[int], Any],
+    model: Callable[[], CostModel] = cost_model,
 ) -> Any:
     """Compute in one thread, or by ``shared(grain)`` in several; note the time.
 
     ``key`` stands for the calls that take the same time for an element.
     """
-    cost = _costs.get(key) or _costs.setdefault(key, cost_model())
+    cost = _costs.get(key) or _costs.setdefault(key, model())
     start = perf_counter()
     if cost.is_worth_threads(size):
         result = shared(cost.grain)
@@ -70,8 +78,66 @@ def _laid_out(example: Any, shape: Sequence[int], dtype: Any = None) -> Any:
 # -- folds ----------------------------------------------------------------------------
 
 
+def _by_loop(
+    loop: int, ufunc: Any, errors: Errors, x: Any, out: Any
+) -> Callable[[int], None]:
+    """Return what folds the rows of an array, or its columns, by an inner loop.
+
+    Threads that only call it need no interpreter's lock, for which sixteen wait longer
+    than a part of a fold takes. The results have the bits of ``ufunc.reduce``.
+
+    Parameters
+    ----------
+    loop : int
+        The address of the ufunc's loop for this data type.
+    errors : Errors
+        Of all parts: the caller tells of them.
+    x : array, shape (rows, columns)
+        In C order.
+    out : array, shape (rows,) or (1, columns)
+        The folds of rows, or of columns.
+    """
+    item, (rows, columns) = x.itemsize, x.shape
+    row, places = x.strides[0], [out.ctypes.data, x.ctypes.data, out.ctypes.data]
+
+    def run(shape: Sequence[int], steps: Any, at: int = 0, grain: int = 1) -> int:
+        moved = [place + at * item for place in places]
+        return threads.elements(
+            loop, shape, moved, steps, math.prod(shape), grain=grain
+        )
+
+    def fold(grain: int) -> None:
+        first = x[:, 0] if out.ndim == 1 else x[0]
+        nothing = ufunc.identity is None
+        out[...] = first if nothing else ufunc.reduce(ZEROS.astype(x.dtype))
+        if out.ndim == 1:
+            line = columns * max(1, grain // columns)
+            steps = (item, row, item), (0, item, 0)
+            exceptions = run(x.shape, steps, grain=line)
+        else:  # each thread takes some columns of all rows
+            lines = -(-columns // (_config.num_threads() * LINE))
+            each = max(WIDE, lines * LINE)
+            steps = (0, row, 0), (item,) * 3
+            blocks, rest = divmod(columns, each)
+            shape, exceptions = (blocks, rows, each), 0
+            if blocks:
+                outer = (each * item,) * 3
+                exceptions = run(shape, (outer, *steps), grain=rows * each)
+            if rest:
+                exceptions |= run((rows, rest), steps, columns - rest, rows * rest)
+        errors.add(exceptions)
+
+    return fold
+
+
 def _folded(
-    key: tuple[Any, ...], x: Any, axis: Axes, dtype: Any, keepdims: bool, part: Part
+    key: tuple[Any, ...],
+    x: Any,
+    axis: Axes,
+    dtype: Any,
+    keepdims: bool,
+    part: Part,
+    loop: int = 0,
 ) -> Any:
     """Fold along axes; all elements block by block. None: NumPy must do it, or refuse.
 
@@ -83,6 +149,8 @@ def _folded(
         The result's.
     part : callable
         ``part(x, axes, out)`` folds into an output that keeps the axes.
+    loop : int
+        The ufunc's inner loop, if that is all of the part.
     """
     errors = Errors()
     try:
@@ -92,12 +160,13 @@ def _folded(
     if isinstance(axis, list):
         return None
     noted = errors.noted()(part)
+    by_loop = partial(_by_loop, loop, key[0], errors) if loop else None
     if len(axes) < x.ndim:
-        result = _along(key, x, axes, dtype, keepdims, noted)
+        result = _along(key, x, axes, dtype, keepdims, noted, by_loop)
     elif not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
         return None
     else:
-        folds = _of_parts(key, x.ravel("K"), dtype, noted)
+        folds = _of_parts(key, x.ravel("K"), dtype, noted, by_loop)
         with errors.noted():
             result = key[0].reduce(folds, dtype=dtype)
         result = result.reshape((1,) * x.ndim) if keepdims else result
@@ -105,16 +174,36 @@ def _folded(
     return result
 
 
-def _of_parts(key: tuple[Any, ...], x: Any, dtype: Any, part: Part) -> Any:
+def _of_parts(
+    key: tuple[Any, ...],
+    x: Any,
+    dtype: Any,
+    part: Part,
+    by_loop: ByLoop,
+) -> Any:
     """Return the folds of parts of all elements."""
-    folds = np.empty(-(-x.size // PART), dtype)
+    folds, full = np.empty(-(-x.size // PART), dtype), x.size // PART
 
     def work(start: int, stop: int) -> None:
         for k in range(start, stop):
             part(x[k * PART : (k + 1) * PART], None, folds[k : k + 1])
 
-    count = len(folds)
-    _quicker(key, x.size, lambda: work(0, count), lambda _: threads.run(work, count))
+    def alone() -> None:
+        work(0, len(folds))
+
+    def shared(_: int) -> None:
+        threads.run(work, len(folds))
+
+    if by_loop and full:
+        fold = by_loop(x[: full * PART].reshape(full, PART), folds[:full])
+
+        def native(grain: int) -> None:
+            fold(grain)
+            work(full, len(folds))
+
+        _quicker((*key, "loop"), x.size, alone, native, CostModel)
+    else:
+        _quicker(key, x.size, alone, shared)
     return folds
 
 
@@ -125,6 +214,7 @@ def _along(
     dtype: Any,
     keepdims: bool,
     part: Part,
+    by_loop: ByLoop,
 ) -> Any:
     """Fold along some axes: threads share what is left."""
     ufunc, lost = key[0], () if keepdims else axes
@@ -138,10 +228,18 @@ def _along(
     def along(x: Any, out: Any) -> None:
         part(x, axes, out)
 
+    def alone() -> None:
+        along(x, whole)
+
     def shared(grain: int) -> None:
         share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
-    _quicker((*key, axes), x.size, lambda: along(x, whole), shared)
+    matrix = x.ndim == 2 and x.flags.c_contiguous  # noqa: PLR2004
+    if by_loop and matrix:
+        native = by_loop(x, whole.reshape(-1) if axes == (1,) else whole)
+        _quicker((*key, axes, "loop"), x.size, alone, native, CostModel)
+    else:
+        _quicker((*key, axes), x.size, alone, shared)
     return result
 
 
@@ -162,7 +260,9 @@ def reduction(ufunc: Any) -> Callable[..., Any]:
         result = None
         if x.dtype.kind in NUMBERS:  # threads share no objects
             own = ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype
-            result = _folded((ufunc, x.dtype, dtype), x, axis, own, keepdims, part)
+            key, alike = (ufunc, x.dtype, dtype), own == x.dtype and x.flags.aligned
+            loop = threads.loop_of(ufunc, x.dtype) if alike and x.size else 0
+            result = _folded(key, x, axis, own, keepdims, part, loop)
         if result is None:
             return plain(x, axis=axis, dtype=dtype, keepdims=keepdims)
         return result
@@ -347,6 +447,25 @@ def sorting(name: str) -> Callable[..., Any]:
     return function
 
 
+def transform(name: str) -> Callable[..., Any]:
+    """Return a Fourier transform by SciPy, which has threads, where it is installed."""
+
+    def function(plain: Callable[..., Any], x: Any, **options: Any) -> Any:
+        n, axes = options.get("n"), options.get("axes")
+        # SciPy takes more, in its own way.
+        same = n is None or (type(n) is int and n > 0)
+        same = same and type(axes) is not int and options.get("s") is None
+        if same and x.dtype.char in "fdFD" and _optional.installed("scipy"):
+            own = getattr(_optional.scipy_fft(), name)
+            try:
+                return own(x, workers=_config.num_threads(), **options)
+            except (TypeError, ValueError, IndexError):  # in NumPy's words
+                return plain(x, **options)
+        return plain(x, **options)
+
+    return function
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum": _sum,
     "max": reduction(np.maximum),
@@ -360,4 +479,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "take": take,
     "sort": sorting("sort"),
     "argsort": sorting("argsort"),
+    **{name: transform(name[4:]) for name in LARGE if name.startswith("fft.")},
 }

@@ -181,6 +181,11 @@ LARGE = {
     **dict.fromkeys(("sum", "max", "min", "mean", "std", "var"), 1 << 21),
     **dict.fromkeys(("astype", "concat"), 1 << 20),
     **dict.fromkeys(("where", "take", "sort", "argsort"), MANY),
+    **{
+        f"fft.{inverse}{transform}": MANY
+        for transform in ("fft", "rfft", "hfft", "fftn", "rfftn")
+        for inverse in ("", "i")
+    },
 }
 
 

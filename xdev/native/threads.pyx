@@ -46,6 +46,13 @@ cdef enum:
     ERRORS = 0x1F  # of floating point, as `xdev.compile.formulas.ALL`
     OPERANDS = 64  # of a ufunc: NumPy's own limit
 
+cdef extern from "numpy/ufuncobject.h":
+    ctypedef struct PyUFuncObject:
+        int nargs, ntypes
+        void** functions
+        void** data
+        char* types
+
 ctypedef void (*Piece)(intptr_t, intptr_t, void*, intptr_t) noexcept nogil
 ctypedef void (*Loop)(char**, intptr_t*, intptr_t*, void*) noexcept nogil
 
@@ -265,6 +272,16 @@ cdef void call_loop(
         call.loop(places, &number, steps + operands * outer, NULL)
         start += number
     merge(&call.raised, fetestexcept(ERRORS), ORDERED)
+
+
+def loop_of(ufunc, int number):
+    """Return the inner loop of one data type alone, which takes nothing else, or 0."""
+    cdef PyUFuncObject* known = <PyUFuncObject*><void*>ufunc
+    for k in range(known.ntypes):
+        types = {known.types[known.nargs * k + i] for i in range(known.nargs)}
+        if types == {number} and not (known.data and known.data[k]):
+            return <intptr_t>known.functions[k]
+    return 0
 
 
 def elements(intptr_t loop, bytes words, tuple shares):
