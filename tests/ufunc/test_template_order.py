@@ -114,6 +114,13 @@ def test_rows_are_no_words_where_memory_is_not_aligned(gpu, order):
         assert made is not NotImplemented
 
 
+@pytest.mark.parametrize("char", "fdlq")
+def test_cross_products(gpu, order, char):
+    x, y = np.random.default_rng(2).integers(-9, 9, (2, 7, 50, 3)).astype(char)
+    made = order.cross(gpu.array(x), gpu.array(y), axis=-1)
+    np.testing.assert_array_equal(gpu.host(made), np.cross(x, y), strict=True)
+
+
 def test_what_is_not_for_these_kernels_is_left_to_cupy(gpu, order):
     def new(*shape, dtype="f"):
         return gpu.array(np.zeros(shape, dtype))
@@ -135,5 +142,8 @@ def test_what_is_not_for_these_kernels_is_left_to_cupy(gpu, order):
         order.take(new(3, 4), new(2, 2, dtype="l"), axis=0),
         order.take(new(3, 4), new(2, dtype="l"), axis=2),
         order.take(new(3, 4), [0, 1], axis=0),
+        order.cross(new(2, 3), new(3), axis=-1),
+        order.cross(new(3, 2), new(3, 2), axis=0),
+        order.cross(new(3, dtype="e"), new(3, dtype="e"), axis=0),
     ):
         assert made is NotImplemented

@@ -426,6 +426,7 @@ def mended() -> dict[str, Callable[..., Any]]:
         "diff": diff,
         # has the first two axes
         "linalg.diagonal": diagonal,
+        "linalg.trace": trace,
         # flattens
         "linalg.outer": outer,
         # its own of this name does not broadcast, the other takes vectors in a plane
@@ -505,6 +506,12 @@ def qr(x: Any, *, mode: str) -> Any:
 def diagonal(x: Any, *, offset: int) -> Any:
     """Return the diagonals of matrices."""
     return x.diagonal(offset, -2, -1)
+
+
+def trace(x: Any, *, offset: int, dtype: DType) -> Any:
+    """Return the sums of diagonals, by one launch."""
+    add: Any = elementwise.add
+    return add.reduce(diagonal(x, offset=offset), -1, dtype)
 
 
 THREE = 3, 3  # the sizes of two vectors

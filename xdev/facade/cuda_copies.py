@@ -339,18 +339,38 @@ def _triangle(x: Any, diagonal: int, lower: str) -> Any:
     return out
 
 
+def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
+    """Spread coordinates over a grid."""
+    shape = tuple(x.size for x in arrays)
+    if prod(shape) * arrays[0].dtype.itemsize < LARGE:
+        return NotImplemented
+    views = _optional.cupy().meshgrid(*arrays, indexing=indexing, copy=False)
+    return [assign(new(x.shape, x.dtype), x) for x in views]
+
+
+def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
+    """Subtract neighbours along an axis."""
+    plain = n == 1 and not ends and x.dtype != np.bool_
+    if not plain or not -x.ndim <= axis < x.ndim or not x.size:
+        return NotImplemented
+    before = (slice(None),) * (axis % x.ndim)
+    later, earlier = (*before, slice(1, None)), (*before, slice(-1))
+    return elementwise.subtract(x[later], x[earlier])
+
+
 def cumulative_sum(x: Any, **options: Any) -> Any:
     """Add up along an axis."""
-    return _accumulated(elementwise.add, x, **options)
+    return _accumulated(elementwise.add, 0, x, **options)
 
 
 def cumulative_prod(x: Any, **options: Any) -> Any:
     """Multiply along an axis."""
-    return _accumulated(elementwise.multiply, x, **options)
+    return _accumulated(elementwise.multiply, 1, x, **options)
 
 
 def _accumulated(
     function: Any,
+    first: int,
     x: Any,
     *,
     axis: int | None,
@@ -358,14 +378,22 @@ def _accumulated(
     include_initial: bool,
 ) -> Any:
     axis = 0 if axis is None and x.ndim == 1 else axis
-    if include_initial or axis is None or not -x.ndim <= axis < x.ndim or not x.size:
+    if axis is None or not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
     length, last = x.shape[axis], axis in {-1, x.ndim - 1}
     alone = length < 2 * SHORT or (last and length * x.itemsize <= ALONE)
     least = LARGE if x.ndim > 1 else FLAT * LARGE
-    if x.nbytes < least and not alone:
+    if x.nbytes < least and (include_initial or not alone):
         return NotImplemented  # it takes two launches, and has no plan
-    return function.accumulate(x, axis, dtype)
+    if not include_initial:
+        return function.accumulate(x, axis, dtype)
+    axis %= x.ndim
+    shape = [n + (i == axis) for i, n in enumerate(x.shape)]
+    kind = function.definition.folding(x.dtype, None, dtype).outputs[0]
+    out, before = new(tuple(shape), kind), (slice(None),) * axis
+    assign(out[(*before, slice(1))], kind.type(first))
+    function.accumulate(x, axis, dtype, out[(*before, slice(1, None))])
+    return out
 
 
 # Sorting, selecting and taking. CuPy sorts the lines of an array by one sort of all its
@@ -376,6 +404,7 @@ WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
 SORTED = 16  # elements that a thread sorts, at most
 MARKED, SUMMED = 32, 8  # elements that a thread marks, sums up
 INDEX = np.dtype(np.int64)
+PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
 
 
 def last(x: Any) -> int:
@@ -520,14 +549,27 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     return out
 
 
+def cross(x1: Any, x2: Any, *, axis: int) -> Any:
+    """Return cross products of vectors that lie one after the other."""
+    if axis not in {-1, x1.ndim - 1} or x1.shape != x2.shape or x1.shape[-1:] != (3,):
+        return NotImplemented
+    if x1.dtype != x2.dtype or x1.dtype.char not in PRODUCTS or not x1.size:
+        return NotImplemented
+    out, n = new(x1.shape, x1.dtype), x1.size // 3
+    program = Program(f"xdev::cross<{cpp_name(x1.dtype)}>", THREADS, 1)
+    run(program, -(-n // THREADS), [straight(x1), out, straight(x2)], n)
+    return out
+
+
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
 COPIES: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
-        *(argsort, astype, concat, cumulative_prod, cumulative_sum, nonzero),
-        *(repeat, roll, sort, stack, take, tile, tril, triu),
+        *(argsort, astype, concat, cumulative_prod, cumulative_sum, diff, meshgrid),
+        *(nonzero, repeat, roll, sort, stack, take, tile, tril, triu),
     )
 }
+COPIES["linalg.cross"] = cross
 COPIES |= {name: _unique(name, fields) for name, fields in UNIQUE.items()}
 
 

@@ -368,4 +368,18 @@ __global__ void __launch_bounds__(BLOCK) triangle(const __grid_constant__ Triang
     }
 }
 
+template <class T>
+__global__ void __launch_bounds__(BLOCK) cross(const __grid_constant__ Order p)
+{
+    const Size at = blockIdx.x * Size(BLOCK) + threadIdx.x;
+    if (at >= p.length) return;
+    const T* a = static_cast<const T*>(p.source.address) + 3 * at;
+    const T* b = static_cast<const T*>(p.more.address) + 3 * at;
+    T* c = static_cast<T*>(p.target.address) + 3 * at;
+    const T x = a[1] * b[2] - a[2] * b[1];
+    const T y = a[2] * b[0] - a[0] * b[2];
+    c[2] = a[0] * b[1] - a[1] * b[0];
+    c[0] = x, c[1] = y;
+}
+
 }  // namespace xdev
