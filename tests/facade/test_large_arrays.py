@@ -43,6 +43,7 @@ def parts(request, monkeypatch):
         monkeypatch.setattr(module, "MANY", 2)
     monkeypatch.setattr(cpu_threads, "_costs", {})
     monkeypatch.setattr(cpu_threads, "PART", 64)
+    monkeypatch.setattr(cpu_threads, "CHUNK", 256)
     monkeypatch.setattr(cpu_threads, "BLOCK", 32)
     forget()
     yield shared
@@ -230,6 +231,7 @@ def test_folds_along_axes_have_numpys_bits(parts, name, shape):
 def test_the_bits_of_a_fold_are_those_of_its_values(monkeypatch, name, dtype):
     x = np.random.default_rng(1).standard_normal((400, 333)).astype(dtype) + 1
     monkeypatch.setattr(cpu_threads, "PART", 4096)
+    monkeypatch.setattr(cpu_threads, "CHUNK", 16384)
     found = set()
     for count in (1, 2, 3, 16):
         monkeypatch.setattr(threads._config, "num_threads", lambda count=count: count)

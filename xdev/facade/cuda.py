@@ -35,7 +35,7 @@ from xdev.facade.cpu import (
     first_in,
     pinv,
 )
-from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, quick
+from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, of_views, quick
 from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
@@ -189,6 +189,8 @@ class CuPyLibrary(Library):
             function = inspect.unwrap(method)  # not what the bridge of operators set
         elif name in OWN:
             function = operator.attrgetter(name)(self.namespace)
+            if name.startswith("fft."):
+                function = of_views(function)
         else:
             standard = importlib.import_module("array_api_compat.cupy")
             function = _bare(operator.attrgetter(name)(standard), self.namespace)

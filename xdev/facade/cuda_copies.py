@@ -581,3 +581,16 @@ def quick(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[...
         return own(*args, **options) if made is NotImplemented else made
 
     return serve
+
+
+def of_views(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand contiguous views to CuPy's function, which copies views, as whole arrays."""
+    ndarray = _optional.cupy().ndarray
+
+    def serve(x: Any, **options: Any) -> Any:
+        # cuFFT wants real numbers aligned as complex ones are.
+        if x.base is not None and x._c_contiguous and not x.data.ptr % WORD:  # noqa: SLF001
+            x = ndarray(x.shape, x.dtype, x.data)
+        return function(x, **options)
+
+    return serve

@@ -169,7 +169,7 @@ def choice(draws: Draws, a: Any, size: Any, replace: bool, p: Any, axis: int) ->
     indices = draw(draws, population, shape, p)
     if pool is None:
         return (
-            facade.astype(indices, INT64)
+            facade.astype(indices, INT64, copy=False)
             if size is not None
             else np.int64(int(indices))
         )
