@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from xdev.facade.backends import gives_complex, gives_real
 from xdev.facade.creation import number_of_host, whole_numbers
 from xdev.facade.dispatch import dispatch, factory
-from xdev.facade.signatures import gives_complex, gives_real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -41,17 +41,3 @@ def test_photo_equals_plain_numpy(device, python, tmp_path):
     assert str(device) in done.stdout
     assert done.stdout.count("±") == 2 * 5  # the stages' times
     assert "pool" in done.stdout.lower()
-
-
-@pytest.mark.parametrize("missing", ["skimage", "PIL"])
-def test_without_scikit_image_it_says_what_to_install(missing, python, tmp_path):
-    code = (
-        f"import runpy, sys; sys.modules[{missing!r}] = None; "
-        f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
-    )
-    done = python("-c", code, cwd=tmp_path)
-
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.endswith("pip install scikit-image\n")
-    assert not list(tmp_path.iterdir())

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis.extra import numpy as hnp
 from running import host, there
 
 import xdev
@@ -53,18 +51,6 @@ def test_what_makes_no_array_is_refused(name, args, kw, text):
         getattr(xdev, name)(*args, **kw)
 
 
-@given(
-    hnp.arrays(
-        hnp.floating_dtypes(sizes=(32, 64)) | hnp.integer_dtypes(endianness="="),
-        hnp.array_shapes(min_dims=0, min_side=0),
-    )
-)
-def test_asarray_of_nested_lists_agrees_with_numpy(x):
-    made = xdev.asarray(x.tolist(), dtype=x.dtype, device="cpu")
-
-    np.testing.assert_array_equal(made, x.reshape(made.shape))
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_asarray_keeps_what_needs_no_change_and_the_order(device, order):
     x = xdev.ones(3, device=device)
@@ -97,7 +83,6 @@ def test_large_host_arrays_are_counted_by_the_pool():
         lambda: xdev.from_dlpack(x, copy=True),
         lambda: xdev.tril(x),
         lambda: xdev.triu(x, k=1),
-        lambda: xdev.meshgrid(x[0], x[:, 0])[0],
     ):
         made = make()
         assert xdev.memory.allocated("cpu", "host") >= before + made.nbytes
@@ -131,44 +116,6 @@ def test_default_device_is_where_arrays_are_made():
         assert xdev.__array_namespace_info__().default_device() == "fake:1"
 
 
-def test_from_dlpack_refuses_numbers_whatever_was_called_before():
-    for scalar in (np.float64(1), np.int16(1), np.True_):
-        xdev.zeros_like(scalar)
-        for copy in (None, True):
-            with pytest.raises(TypeError, match=r"no __dlpack__: use xdev\.asarray"):
-                xdev.from_dlpack(scalar, copy=copy)
-
-
-def test_what_does_not_fit_is_refused(device):
-    for odd in ([1, {}], [object()], ["a", 1]):
-        with pytest.raises((TypeError, ValueError)) as caught:
-            xdev.asarray(odd, dtype="float64", device=device)
-        assert "stack" not in str(caught.value)
-    with pytest.raises(OverflowError):
-        xdev.full(3, 300, dtype=xdev.int8, device=device)
-    with pytest.raises(OverflowError, match=r"integer of 71 bits.*give dtype="):
-        xdev.full(3, 2**70, device=device)
-    large = xdev.full(3, 2**70, dtype=xdev.float64, device=device)
-    assert host(large).tolist() == [2.0**70] * 3
-
-
-@pytest.mark.parametrize("nest", [list, tuple, lambda x: [[each] for each in x]])
-def test_a_list_of_arrays_on_a_device_says_how_it_becomes_one(nest):
-    parts = [xdev.asarray(value, device="fake:1") for value in (1.0, 2.0)]
-
-    with (
-        xdev.transfer_guard("disallow"),
-        pytest.raises(TypeError, match=r"fake:1.*xdev\.stack.*device='fake:1'"),
-    ):
-        xdev.asarray(nest(parts), device="cpu")
-
-    joined = xdev.stack(parts)
-    made = xdev.asarray(nest(parts), device="fake:1")
-    assert xdev.device_of(joined) == xdev.device_of(made) == "fake:1"
-    assert xdev.to_numpy(joined).tolist() == [1, 2]
-    assert xdev.to_numpy(made).ravel().tolist() == [1, 2]
-
-
 @pytest.mark.parametrize("value", FILLS)
 def test_full_takes_the_type_and_sign_of_its_value(device, value):
     wanted = np.full((2,), value)
@@ -187,23 +134,18 @@ def test_full_takes_the_type_and_sign_of_its_value(device, value):
 def test_a_fill_value_of_another_device_does_not_come_unasked():
     value = xdev.asarray(7.0, device="fake:1")
     like, there = np.ones(2), xdev.ones(2, device="fake")
-    way = r".*xdev\.to_device\(fill_value, '{0}'\)"
-    other = rf"fill_value \(.*FakeArray\) is on fake:1, .* on {{0}}{way}"
     for make, target in (
         (lambda: xdev.full(2, value, device="cpu"), "cpu"),
-        (lambda: xdev.full(2, value, dtype=xdev.float32, device="cpu"), "cpu"),
         (lambda: xdev.full(2, value, device="fake"), "fake:0"),
         (lambda: xdev.full_like(there, value, device="cpu"), "cpu"),
+        (lambda: xdev.full_like(like, value), "cpu"),
+        (lambda: xdev.full_like(there, value), "fake:0"),
     ):
-        with pytest.raises(xdev.DeviceMismatchError, match=other.format(target)):
+        way = rf"on {target}.*xdev\.to_device\(fill_value, '{target}'\)"
+        with pytest.raises(xdev.DeviceMismatchError, match=way):
             make()
-    other = rf"x \(.*\) is on {{0}}, fill_value \(.*\) is on fake:1{way}"
-    for x, target in ((like, "cpu"), (there, "fake:0")):
-        with pytest.raises(xdev.DeviceMismatchError, match=other.format(target)):
-            xdev.full_like(x, value)
     with xdev.use_device("fake:1"):
         assert host(xdev.full(2, value)).tolist() == [7, 7]
-        assert host(xdev.full_like(like, value, device="fake:1")).tolist() == [7, 7]
 
 
 LAZY = 32 << 20  # from here on NumPy's zeros are pages that the system makes [B]
@@ -251,11 +193,6 @@ def test_large_zeros_have_no_memory_before_they_are_used(used):
     assert int(xdev.sum(x)) == x.size // 4096
 
 
-FAKE = "an array of a device"
-ODD_COUNTS = [2.5, "a", (2, 3), [2], np.array([1.5, 2.5]), np.array([1, 2])]
-NO_NUMBERS = ["a", np.str_("a"), [1], np.array([1]), np.ones((2, 2))]
-
-
 RANGES = [
     *(((5,), {}), ((2, 9), {}), ((9, 2, -3), {}), ((0.5, 3.1, 0.2), {}), ((0,), {})),
     *(((5,), {"dtype": "float32"}), ((1, 4), {"step": 2})),
@@ -290,41 +227,11 @@ def test_ranges_and_matrices_agree_with_numpy(device, name, calls):
     assert xdev.eye(3, device=device).shape == (3, 3)
 
 
-@pytest.mark.parametrize("step", [0, 0.0, -0.0, False, np.float32(0), np.int8(0)])
-@pytest.mark.parametrize("bounds", [(10,), (0, 10), (5, 5), (0.5, 3)])
-@pytest.mark.parametrize("kw", [{}, {"dtype": "float32"}])
-def test_a_step_of_zero_is_refused(device, bounds, step, kw):
-    with pytest.raises(ValueError, match=r"xdev\.arange: step is .* use another"):
-        xdev.arange(*bounds, step=step, device=device, **kw)
-
-
-@pytest.mark.parametrize("place", ["start", "stop", "step"])
-def test_what_is_no_number_of_a_range_is_named(device, place):
-    numbers = {"start": 0, "stop": 5, "step": 1}
-    there = xdev.asarray(1, device="fake" if device == "cpu" else device)
-    for odd in (*NO_NUMBERS, there):
-        text = rf"xdev\.arange: {place} is not a number but .*give"
-        if odd is there:
-            text += rf" one of the host, float\({place}\)"
-        for here in (None, device, "cpu", "fake"):
-            with (
-                xdev.transfer_guard("disallow"),
-                pytest.raises(TypeError, match=text),
-            ):
-                xdev.arange(*(numbers | {place: odd}).values(), device=here)
-        if place != "stop":
-            given = {"start": 0, "step": 1, place: odd}
-            with pytest.raises(TypeError, match=text):
-                xdev.arange(given["start"], step=given["step"], device=device)
-    for kind in (float, np.float32):
-        with pytest.raises(ValueError, match=rf"xdev\.arange: {place} is nan"):
-            xdev.arange(*(numbers | {place: kind("nan")}).values(), device=device)
-
-
-@pytest.mark.parametrize("bounds", [(np.inf,), (0, np.inf), (-np.inf, 0)])
-def test_a_range_without_end_is_refused(device, bounds):
-    with pytest.raises(ValueError, match=r"xdev\.arange: \w+ is -?inf"):
-        xdev.arange(*bounds, device=device)
+@pytest.mark.parametrize("step", [0, -0.0, False, np.float32(0)])
+def test_a_step_of_zero_is_refused(device, step):
+    for bounds in (10,), (5, 5), (0.5, 3):
+        with pytest.raises(ValueError, match=r"xdev\.arange: step is .* use another"):
+            xdev.arange(*bounds, step=step, device=device)
 
 
 @pytest.mark.parametrize(
@@ -342,43 +249,12 @@ def test_a_range_that_no_data_type_holds_is_refused(args):
         np.testing.assert_array_equal(made, np.arange(*args, dtype="float64"))
 
 
-@pytest.mark.parametrize("odd", [*ODD_COUNTS, FAKE], ids=str)
-def test_sizes_that_are_no_whole_number_are_named(device, odd):
-    x = xdev.asarray([1.0, 2.0], device="fake") if odd is FAKE else odd
-    for text, call in {
-        r"eye: n_rows is .*": lambda: xdev.eye(x, device=device),
-        r"eye: n_cols is .*": lambda: xdev.eye(2, x, device=device),
-        r"eye: k is .*": lambda: xdev.eye(2, k=x, device=device),
-        r"linspace: num is .*": lambda: xdev.linspace(0, 1, x, device=device),
-    }.items():
-        with pytest.raises(TypeError, match=rf"xdev\.{text}: give a whole"):
-            call()
-
-
-def test_a_count_on_a_device_is_told_how_it_comes_to_the_host():
-    count = xdev.asarray(3, device="fake")
-
-    for device in ("cpu", "fake"):
-        with pytest.raises(TypeError, match=r"of the host, int\(num\)"):
-            xdev.linspace(0, 1, count, device=device)
-        for call in (xdev.zeros, lambda n, device: xdev.full((2, n), 1, device=device)):
-            with pytest.raises(TypeError, match="is not a shape"):
-                call(count, device=device)
-    with pytest.raises(TypeError, match=r"start is .*of the host, float\(start\)"):
-        xdev.linspace(count, 1, 5, device="cpu")
-
-
 N = 10**8  # 800 MB of float64
 CREATIONS = {
     "empty": lambda: xdev.empty(N, device="fake"),
     "zeros": lambda: xdev.zeros((N,), device="fake"),
-    "ones": lambda: xdev.ones(N, device="fake"),
     "full": lambda: xdev.full(N, 0.5, device="fake"),
     "full, typed": lambda: xdev.full(N, 1, dtype=xdev.float64, device="fake"),
-    "arange": lambda: xdev.arange(N, device="fake"),
-    "arange by steps": lambda: xdev.arange(0, N / 4, 0.25, device="fake"),
-    "linspace": lambda: xdev.linspace(0, 1, N, device="fake"),
-    "eye": lambda: xdev.eye(10**4, device="fake"),
     "random": lambda: xdev.random.default_rng(1, "fake").random(N),
 }
 
@@ -403,28 +279,3 @@ def test_a_limit_refuses_before_the_host_allocates(name, made_by_the_host):
     finally:
         memory.set_limit(None, "fake")
     assert not made_by_the_host
-
-
-@pytest.mark.fake
-def test_an_upload_is_refused_before_the_host_copies():
-    row = np.broadcast_to(np.float64(1), (N, 10**4))  # of 8 TB
-    with pytest.raises(xdev.OutOfMemoryError, match="fake:0: cannot allocate"):
-        xdev.to_device(row, "fake")
-
-
-@pytest.mark.fake
-def test_what_fits_is_made_and_counted_once():
-    before = memory.allocated("fake")
-    x = xdev.zeros(3 << 20, device="fake")
-    assert memory.allocated("fake") - before == x.nbytes
-    np.testing.assert_array_equal(xdev.to_numpy(x), 0)
-
-
-@pytest.mark.fake
-@pytest.mark.parametrize("shape", [(-(10**5), -(10**5)), (10**30,), (2**40, 2**40)])
-def test_an_impossible_shape_is_said_to_be_one_as_on_the_host(shape):
-    with pytest.raises(ValueError, match="shape") as on_host:
-        xdev.empty(shape, device="cpu")
-    with pytest.raises(ValueError, match="shape") as on_fake:
-        xdev.empty(shape, device="fake")
-    assert str(on_fake.value) == str(on_host.value)

@@ -4,18 +4,13 @@ On CUDA each test goes through the entry that it names; on the CPU the same law 
 NumPy, and the entries run with NumPy standing in for CuPy.
 """
 
-import inspect
 from functools import reduce
 
 import numpy as np
 import pytest
-from numpy.exceptions import AxisError
-from numpy.linalg import LinAlgError
 from running import there
 
 import xdev
-from xdev import _optional
-from xdev.facade import cuda as cupys
 
 INF, NAN = float("inf"), float("nan")
 COMPLEX = np.asarray([1 + 2j, complex(INF, NAN), complex(0, INF), 1e-9 + 1e-9j, -3j])
@@ -25,8 +20,6 @@ WELL = np.asarray([[4.0, 1.0], [1.0, 3.0]])
 #: Of each entry of the table: arguments that CuPy alone gets wrong, or does not take.
 CASES = {
     "log": [(COMPLEX,), (np.abs(REAL),)],
-    "log2": [(COMPLEX,), (np.abs(REAL),)],
-    "log10": [(COMPLEX,), (np.abs(REAL),)],
     "log1p": [(COMPLEX,), (np.abs(REAL),)],
     "expm1": [(COMPLEX,), (REAL,)],
     "tanh": [(COMPLEX,), (REAL,)],
@@ -35,16 +28,10 @@ CASES = {
     "remainder": [(REAL, np.float64(INF)), (REAL, -3.0), (WHOLE, 2), (2.0, REAL)],
     "logical_and": [(COMPLEX, COMPLEX[::-1]), (REAL, 0j), (REAL, WHOLE[:1])],
     "logical_or": [(COMPLEX, np.zeros(5, complex)), (REAL > 0, REAL < 0)],
-    "logical_xor": [(COMPLEX, np.zeros(5, complex)), (REAL, 1.0)],
     "logical_not": [(np.asarray([0j, 1j, 1.0]),), (REAL,)],
     "atan2": [(REAL, 2.0), (REAL, REAL[::-1])],
-    "copysign": [(REAL, -2.0), (REAL, REAL[::-1])],
-    "hypot": [(REAL, 2.0), (REAL, REAL[::-1])],
-    "nextafter": [(REAL, 2.0), (REAL, REAL[::-1])],
     "sign": [(REAL,), (WHOLE,), (np.asarray([0j, 3 + 4j]),)],
     "ceil": [(REAL,), (WHOLE,)],
-    "floor": [(REAL,), (WHOLE,)],
-    "trunc": [(REAL,), (WHOLE,)],
     "round": [(REAL,), (WHOLE,)],
     "real": [(COMPLEX,), (REAL,)],
     "imag": [(COMPLEX,), (REAL,)],
@@ -59,8 +46,6 @@ CASES = {
     "nonzero": [(REAL,), (np.stack([WHOLE, WHOLE]),)],
     "diff": [(REAL,), (WELL > 2,), (np.stack([WHOLE, WHOLE]).astype("uint8"),)],
     "vecdot": [(WHOLE, WHOLE), (np.stack([WELL, WELL]), WELL), (WELL * 1j, WELL)],
-    "std": [(WELL,)],
-    "var": [(WELL,)],
     "linalg.solve": [(WELL, np.ones((3, 2, 1))), (np.stack([WELL, WELL]), REAL[2:4])],
     "linalg.diagonal": [(np.stack([WELL, WELL]),)],
     "linalg.trace": [(np.stack([WELL, WELL]),), (WELL.astype("int8"),)],
@@ -119,127 +104,14 @@ def test_gives_what_numpy_gives(device, name, args):
     assert_same(results(name, found), results(name, wanted), rtol)
 
 
-def defaults_of(wanted):
-    parameters = inspect.signature(wanted).parameters
-    return {
-        key: each.default
-        for key, each in parameters.items()
-        if key not in ("prepend", "append") and each.default is not each.empty
-    }
-
-
-def test_entries_give_what_numpy_gives(monkeypatch):
-    pytest.importorskip("cupy")
-    monkeypatch.setattr(_optional, "cupy", lambda: np)
-    entries = cupys.mended()
-    assert set(CASES) >= set(entries)
-    for name, args in EVERY:
-        if name not in entries or name == "where":  # which is a kernel
-            continue
-        wanted = function(name)
-        defaults = (
-            {} if "out" in inspect.signature(wanted).parameters else defaults_of(wanted)
-        )
-        found, expected = entries[name](*args, **defaults), wanted(*args)
-        assert getattr(found, "_fields", 0) == getattr(expected, "_fields", 0)
-        assert_same(results(name, found), results(name, expected), 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "args"),
-    [
-        *((name, (REAL, 1j)) for name in ("atan2", "copysign", "hypot", "nextafter")),
-        ("hypot", (COMPLEX, COMPLEX)),
-        ("sign", (REAL > 0,)),
-    ],
-)
-def test_refuses_what_numpy_has_none_of(device, name, args):
-    x, *rest = there(device, *args)
-    for out in ({}, {"out": xdev.zeros(x.shape, dtype="complex128", device=device)}):
-        with pytest.raises(TypeError):
-            function(name)(x, *rest, **out)
-
-
-@pytest.mark.parametrize("name", ["log", "expm1", "remainder", "ceil", "sign", "real"])
-def test_writes_into_a_wider_out_and_refuses_a_narrower(device, name):
-    args = there(device, COMPLEX.astype("complex64") if name == "real" else REAL)
-    args += [2.0] if name == "remainder" else []
-    wide = xdev.zeros(args[0].shape, dtype="complex128", device=device)
-
-    function(name)(*args, out=wide)
-
-    (wanted,) = results(name, function(name)(*args))
-    np.testing.assert_allclose(xdev.to_numpy(wide), wanted.astype(complex), rtol=1e-6)
-    with pytest.raises(TypeError):
-        function(name)(*args, out=xdev.astype(xdev.real(wide), "int32"))
-
-
-ZEROS = [-0.0, 0.0, complex(-0.0, 0.0), complex(0.0, -0.0), complex(1.0, -0.0)]
-
-
-def signs(x):
-    host = xdev.to_numpy(x)
-    return [np.signbit(host.real).tolist(), np.signbit(host.imag).tolist()]
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
-@pytest.mark.parametrize("value", ZEROS)
-def test_creation_keeps_the_sign_of_zero(device, shape, value):
-    kinds = ["complex64", "complex128"]
-    kinds += ["float32", "float64"] if isinstance(value, float) else []
-    for kind in kinds:
-        wanted = signs(np.full(shape, value, kind))
-        like = xdev.ones(shape, dtype=kind, device=device)
-        nested = np.full(shape, value, kind)
-        for made in (
-            xdev.full(shape, value, dtype=kind, device=device),
-            xdev.full_like(like, value),
-            xdev.asarray(nested, device=device),
-            xdev.asarray(nested.tolist(), dtype=kind, device=device),
-            xdev.to_device(nested, device),
-        ):
-            assert made.dtype == kind
-            assert signs(made) == wanted, kind
-
-
-def test_a_numbers_sign_of_zero_reaches_the_functions(device):
-    x = xdev.asarray([1.0, -0.0, 2.0], device=device)
-    for made, wanted in (
-        (xdev.copysign(x, -0.0), [True] * 3),
-        (xdev.add(x, -0.0), [False, True, False]),
-        (xdev.where(x > 1, x, -0.0), [True, True, False]),
-        (xdev.multiply(x, np.float64(-0.0)), [True, False, True]),
-    ):
-        assert signs(made)[0] == wanted
-
-
-@pytest.mark.parametrize("copy", [None, False, True])
-@pytest.mark.parametrize("shape", [(3,), (0,), (2, 3)])
-def test_from_dlpack_copies_when_it_is_asked_to(device, shape, copy):
-    x = xdev.ones(shape, device=device)
-    for options in ({}, {"device": device}, {"device": x.device}):
-        y = xdev.from_dlpack(x, copy=copy, **options)
-
-        assert y.device == x.device
-        assert xdev.to_numpy(xdev.equal(x, y)).all()
-        y[...] = 2.0
-        kept = bool(xdev.to_numpy(xdev.equal(x, 1.0)).all())
-        assert kept == bool(copy or not x.size)
-        x[...] = 1.0
-
-
 STACKS = [
     ((2, 2), (2,)),
-    ((2, 2), (2, 1)),
     ((2, 2), (5, 2, 3)),
     ((5, 2, 2), (2, 3)),
-    ((5, 1, 2, 2), (4, 2, 3)),
     ((5, 2, 2), (2,)),
     ((2, 2), (2, 0)),
     ((3, 2, 2), (3, 2, 0)),
-    ((0, 0), (0, 0, 0)),
     ((0, 2, 2), (2, 3)),
-    ((3, 0, 0), (0, 2)),
 ]
 
 
@@ -256,99 +128,6 @@ def test_solve_broadcasts_its_stacks(device, left, right, kind):
     assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
     np.testing.assert_allclose(result, wanted, rtol=1e-4)
     assert xdev.to_numpy(xdev.asarray(a, device=device)).tolist() == a.tolist()
-
-
-def test_solve_refuses_what_does_not_fit(device):
-    a = xdev.eye(2, device=device)
-    for shape in [(3, 1), (3,), (2, 3, 1)]:
-        with pytest.raises(ValueError, match=r"."):
-            xdev.linalg.solve(a, xdev.ones(shape, device=device))
-
-
-LAST = {"axis": -1}
-#: What is refused: with which error, in our words, and in NumPy's where those differ.
-REFUSED = [
-    ("outer", [(2, 2), 2], {}, ValueError, "2-D and 1-D, and must be 1-D", "one-dim"),
-    ("outer", [2, ()], {}, ValueError, "1-D and 0-D, and must be 1-D", "one-dim"),
-    ("cross", [2, 2], LAST, ValueError, "must have 3: .*concat", "3-dim"),
-    ("cross", [3, (4, 2)], LAST, ValueError, "sizes 3 and 2 along axis -1", "3-dim"),
-    ("cross", [(2, 3)] * 2, {"axis": 0}, ValueError, "must have 3", "3-dim"),
-    ("cross", [3, 3], {"axis": 1}, IndexError, "axis 1 is out of", "tuple index"),
-    ("vecdot", [(2, 4), (2, 3)], LAST, ValueError, "vectors of one size", "size 3"),
-    ("vecdot", [3, 1], LAST, ValueError, "vectors of one size", "size 1"),
-    ("vecdot", [(3, 2), 2], {"axis": 0}, ValueError, "axis 0 being the last", "size 2"),
-    ("vecdot", [(), 3], LAST, ValueError, r"shapes \(\) and \(3,\)", "operand 0"),
-    ("vecdot", [3, ()], LAST, ValueError, r"shapes \(3,\) and \(\)", "operand 1"),
-    ("vecdot", [(2, 3), 3], {"axis": 2}, AxisError, "axis 2 is out of", ""),
-    ("vecdot", [(2, 3), 3], {"axis": -2}, AxisError, "axis -2 is out of", ""),
-    ("vecdot", [(), ()], {"axis": 0}, ValueError, "axis 0 is out of", "operand 0"),
-    *(
-        (
-            name,
-            [shape],
-            {"rtol": None},
-            LinAlgError,
-            f"{name}: x is {n}-D, and must",
-            "",
-        )
-        for name in ("matrix_rank", "pinv")
-        for n, shape in enumerate([(), 3])
-    ),
-    *(
-        (
-            "qr",
-            [(3, 2)],
-            {"mode": mode},
-            ValueError,
-            f"mode is {mode!r}, and must be",
-            "",
-        )
-        for mode in ("r", "raw", "full", "economic", "other", None)
-    ),
-]
-NAMES = "name", "shapes", "options", "error", "ours", "numpys"
-
-
-@pytest.mark.parametrize(NAMES, REFUSED)
-def test_refusals(device, name, shapes, options, error, ours, numpys):
-    arrays = [xdev.ones(shape, device=device) for shape in shapes]
-    with pytest.raises(error, match=f"{ours}|{numpys}" if numpys else ours):
-        getattr(xdev.linalg, name)(*arrays, **options)
-
-
-@pytest.mark.usefixtures("numpys")
-@pytest.mark.parametrize(NAMES[:-1], [row[:-1] for row in REFUSED])
-def test_entries_refuse_in_our_words(name, shapes, options, error, ours):
-    pytest.importorskip("cupy")
-    entries = cupys.mended()
-    entry = entries.get(f"linalg.{name}") or entries[name]
-    with pytest.raises(error, match=ours):
-        entry(*map(np.ones, shapes), **options)
-
-
-@pytest.mark.parametrize("name", ["mean", "std", "var"])
-@pytest.mark.parametrize("char", "fdi")
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"correction": 1.5}, {"keepdims": True}, {"axis": 0}, {"axis": (0, 2)}],
-    ids=str,
-)
-def test_moments_are_numpys(device, name, char, options):
-    if name == "mean" and "correction" in options:
-        options = {}
-    whole = 10 + np.random.default_rng(3).standard_normal((4, 150, 200)) * 3
-    whole = whole.astype(char)
-    given = {"ddof": options.get("correction", 0)} if name != "mean" else {}
-    given |= {k: v for k, v in options.items() if k != "correction"}
-    # The mean's rounding is that of 10, deviations are of 3.
-    near = {"rtol": 1e-5 if char == "f" else 1e-12}
-    for view in (lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[:, 1:]):
-        there = view(xdev.asarray(whole, device=device))
-        expected = getattr(np, name)(view(whole).astype("d"), **given)
-        for _ in range(2):
-            found = getattr(xdev, name)(there, **options)
-            assert found.dtype == (there.dtype if char != "i" else np.float64)
-            np.testing.assert_allclose(xdev.to_numpy(found), expected, **near)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -1,10 +1,8 @@
 """``__array_namespace_info__``: true of each device, which is not started for it."""
 
-import numpy as np
 import pytest
 
 import xdev
-from xdev.device import registry
 
 KINDS = {
     "bool": {"bool"},
@@ -62,64 +60,3 @@ def test_its_devices_are_as_the_arrays_name_theirs(device):
     for each in listed:
         assert xdev.device_of(xdev.zeros(1, device=each)) == device
         assert info.dtypes(device=each) == info.dtypes(device=device)
-
-
-@pytest.fixture
-def two_gpus(monkeypatch):
-    """CUDA as a machine with two GPUs has it, not started."""
-    pytest.importorskip("cupy")
-    cuda = registry.backend("cuda")
-    monkeypatch.setattr(cuda, "count", lambda: 2)
-    monkeypatch.setattr(cuda, "current", lambda: 0)
-    missing = "this process sees 2 CUDA device(s)"
-    monkeypatch.setattr(cuda, "reason", lambda index: missing if index > 1 else None)
-    monkeypatch.setattr(registry, "_started", {"cpu"})
-    return cuda
-
-
-def test_cuda_is_described_and_not_started(two_gpus):
-    info = xdev.__array_namespace_info__()
-
-    assert info.devices()[:3] == ("cpu", two_gpus.native(0), two_gpus.native(1))
-    for name in ("cuda", "cuda:1", two_gpus.native(1)):
-        assert info.dtypes(device=name, kind="bool") == {"bool": np.dtype(bool)}
-        assert info.default_dtypes(device=name)["integral"] == xdev.int64
-    with pytest.raises(xdev.DeviceUnavailableError, match="sees 2"):
-        info.dtypes(device="cuda:2")
-    assert "cuda" not in registry._started
-
-
-def test_a_default_of_cuda_is_told_and_not_started(two_gpus, monkeypatch):
-    from xdev.device import choice
-
-    monkeypatch.setattr(choice, "from_environment", [])
-    monkeypatch.setattr(choice._config, "device", lambda: "auto")
-    info = xdev.__array_namespace_info__()
-
-    assert info.default_device() == two_gpus.native(0)
-    assert info.capabilities()["max dimensions"] == 64
-    assert info.dtypes(kind="bool") == {"bool": np.dtype(bool)}
-    assert "cuda" not in registry._started
-
-
-UNSTARTED = """
-import ctypes
-import xdev
-from xdev.device import registry
-info = xdev.__array_namespace_info__()
-info.default_device(), info.capabilities(), info.devices(), info.default_dtypes()
-info.dtypes(device="cuda", kind="bool")
-flags, active = ctypes.c_uint(), ctypes.c_int()
-driver = ctypes.CDLL("libcuda.so.1")
-assert not driver.cuDevicePrimaryCtxGetState(
-    0, ctypes.byref(flags), ctypes.byref(active)
-)
-assert not active.value, "a context was made"
-assert "cuda" not in registry._started
-"""
-
-
-@pytest.mark.cuda
-def test_no_context_is_made_on_a_gpu(cuda, python):
-    assert cuda.type == "cuda"
-    assert not python("-c", UNSTARTED).returncode

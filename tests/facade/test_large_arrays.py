@@ -43,6 +43,7 @@ def parts(request, monkeypatch):
         monkeypatch.setattr(module, "MANY", 2)
     monkeypatch.setattr(cpu_threads, "_costs", {})
     monkeypatch.setattr(cpu_threads, "PART", 64)
+    monkeypatch.setattr(cpu_threads, "CHUNK", 256)
     monkeypatch.setattr(cpu_threads, "BLOCK", 32)
     forget()
     yield shared
@@ -83,7 +84,8 @@ def outcome(function, *args, **keywords):
         except (TypeError, ValueError, OverflowError) as error:
             return type(error)
     said = sorted({str(warning.message) for warning in told})
-    return made.shape, made.dtype, np.ascontiguousarray(made).tobytes(), said
+    steps = [step for step, n in zip(made.strides, made.shape, strict=True) if n > 1]
+    return made.shape, made.dtype, np.ascontiguousarray(made).tobytes(), said, steps
 
 
 @pytest.mark.usefixtures("parts")
@@ -101,39 +103,6 @@ def test_a_ufunc_has_numpys_bits_and_warnings(data, shape):
             assert outcome(getattr(xdev, name), *args) == expected
 
 
-@pytest.mark.usefixtures("parts")
-@pytest.mark.parametrize("name", ["atan2", "pow", "exp"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(5, 65), (9, 40), (129,)])
-def test_reversed_arrays_have_numpys_bits(name, dtype, shape):
-    # NumPy has other loops for them, of other bits; one element has no direction.
-    x = (np.random.default_rng(5).random(shape) + 1).astype(dtype)
-    both, nin = (slice(None, None, -1),) * x.ndim, getattr(np, name).nin
-    for y, out in (x[::-1], None), (x[both], None), (x, x.copy()[both]):
-        args, options = [y] * nin, {} if out is None else {"out": out}
-        expected = getattr(np, name)(*args, **options).tobytes()
-        for _ in range(4):
-            assert getattr(xdev, name)(*args, **options).tobytes() == expected
-
-
-@pytest.mark.usefixtures("parts")
-@hypothetical
-@given(data=st.data())
-def test_outputs_may_lie_in_the_operands(data):
-    name = data.draw(st.sampled_from(["add", "multiply", "maximum"]))
-    cut = [data.draw(st.integers(0, 3)) for _ in range(3)]
-    step = data.draw(st.sampled_from([1, 2, -1]))
-
-    def call(module):
-        whole = np.arange(400.0)
-        x, y, out = (whole[k : k + 390 : step] for k in cut)
-        assert getattr(module, name)(x, y, out=out) is out
-        return whole
-
-    for _ in range(4):
-        np.testing.assert_array_equal(call(xdev), call(np))
-
-
 def test_threads_take_part_in_all(parts):
     x, large = np.ones((40, 50)), np.random.default_rng(3).random((64, 64))
     layouts = x, x.T.copy().T, x[::-1, ::2].repeat(2, 1), x[0], x[:, :1], 2.0
@@ -147,7 +116,6 @@ def test_threads_take_part_in_all(parts):
         lambda: xdev.where(large > 1, 2.0, large),
         lambda: xdev.concat([large, large]),
         lambda: xdev.take(large, indices, axis=0),
-        lambda: xdev.take(large, indices, axis=1),
         lambda: xdev.sort(large, axis=0),
         lambda: xdev.argsort(large, axis=1),
     ]
@@ -198,19 +166,6 @@ def test_errors_of_a_fold_are_told_once(parts, setting, axis):
         assert len(called) == len({*called}) > 0 or setting == "warn"
         assert all(one.filename == __file__ for one in told)
         del called[:]
-    assert parts
-
-
-def test_what_does_not_fit_is_refused_as_it_is_in_one_call(parts):
-    x = np.ones((30, 40))
-    for _ in range(4):
-        with pytest.raises(ValueError, match="broadcast"):
-            xdev.add(x, np.ones(7))
-        with pytest.raises(ValueError, match="out is of shape"):
-            xdev.add(x, x, out=np.ones((2, 30, 40)))
-        with pytest.raises(ValueError, match="out"):
-            xdev.add(x, x, out=np.broadcast_to(1.0, x.shape))
-        xdev.add(x, x)
     assert parts
 
 
@@ -276,6 +231,7 @@ def test_folds_along_axes_have_numpys_bits(parts, name, shape):
 def test_the_bits_of_a_fold_are_those_of_its_values(monkeypatch, name, dtype):
     x = np.random.default_rng(1).standard_normal((400, 333)).astype(dtype) + 1
     monkeypatch.setattr(cpu_threads, "PART", 4096)
+    monkeypatch.setattr(cpu_threads, "CHUNK", 16384)
     found = set()
     for count in (1, 2, 3, 16):
         monkeypatch.setattr(threads._config, "num_threads", lambda count=count: count)
@@ -313,55 +269,6 @@ def test_what_copies_has_numpys_bits(data, shape):
     expected = outcome(call, np)
     for _ in range(4):
         assert outcome(call, xdev) == expected
-
-
-ORDERS = {
-    "F": np.asfortranarray,
-    "turned": lambda x: x.transpose(0, 2, 1).copy().transpose(0, 2, 1),
-    "last": lambda x: x.transpose(2, 0, 1).copy().transpose(1, 2, 0),
-    "row": lambda x: np.broadcast_to(x[0], x.shape),
-}
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_results_lie_in_memory_as_numpys(parts, order):
-    x = ORDERS[order](np.random.default_rng(6).random((8, 9, 10)))
-    calls = [
-        *(
-            lambda xp, f=f, axis=axis, keep=keep: getattr(xp, f)(
-                x, axis=axis, keepdims=keep
-            )
-            for f in ("sum", "max")
-            for axis in (0, 1, 2)
-            for keep in (False, True)
-        ),
-        lambda xp: xp.where(x > 0.5, x, 0.0),
-        lambda xp: xp.where(x > 0.5, x, x[:1]),
-        lambda xp: xp.concat([x, x], axis=1),
-        lambda xp: xp.sort(x, axis=1),
-        lambda xp: xp.argsort(x, axis=1, stable=True),
-    ]
-    for call in calls:
-        del parts[:]
-        expected = call(np)
-        lengths = [n > 1 for n in expected.shape]
-        for _ in range(4):
-            made = call(xdev)
-            steps = [np.array(y.strides)[lengths].tolist() for y in (made, expected)]
-            assert steps[0] == steps[1]
-        assert parts
-
-
-@pytest.mark.usefixtures("parts")
-def test_folds_of_objects_are_numpys_and_lists_no_axes():
-    x = np.arange(300).astype(object).reshape(20, 15) * 10**30
-    for name, axis in product(("sum", "max", "min"), (None, 0, (0, 1))):
-        for _ in range(4):
-            made = getattr(xdev, name)(x, axis=axis)
-            assert np.array_equal(made, getattr(np, name)(x, axis=axis))
-    for _ in range(4):
-        with pytest.raises(TypeError):
-            xdev.sum(np.ones(300), axis=[0])
 
 
 @pytest.mark.usefixtures("parts")

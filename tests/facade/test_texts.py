@@ -1,12 +1,10 @@
 """What errors say: the argument, what it is, and what works."""
 
-import array_api_strict
 import numpy as np
 import pytest
 
 import xdev
 
-KINDS = "bool, integers, real floats and complex floats"
 NO_ARRAY = r"is not an array but "
 LISTED = r"arrays is .*, and must be a list or a tuple of arr"
 NO_FILL = r"fill_value is .*no number: give a bool"
@@ -46,13 +44,6 @@ TYPE_ERRORS = {
         for x in ("[1, 2]", "(1, 2)", "'abc'", "None", "object()", "1.0")
     },
     **{
-        f"{call}({kind})": f": {label} {NO_ARRAY}the class {kind.rpartition('.')[2]}: "
-        "pass an object of it$"
-        for call, label in (("asarray", "obj"), ("sum", "x"))
-        for kind in ("np.float64", "np.ndarray", "int")
-    },
-    "asarray(np.ndarray, dtype='f4')": "the class ndarray: pass an object of it$",
-    **{
         f"{call}({x})": r"an array but .*make one with numpy\.as"
         for call in ("asarray", "sum")
         for x in ("np.datetime64('2020-01-01')", "np.str_('a')", "np.void(b'ab')")
@@ -85,23 +76,20 @@ TYPE_ERRORS = {
         for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum")
     },
     "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
+    # numbers
+    **{
+        f"arange({start}, {stop})": r"xdev\.arange: st.* not a number but .*give one"
+        for start, stop in (("'a'", 5), (0, "[1]"))
+    },
+    "eye(2.5)": r"eye: n_rows is .*: give a whole",
+    "linspace(0, 1, [2])": r"linspace: num is .*: give a whole",
+    "asarray([1, {}], dtype='f8')": ".",
     # ufuncs
     "add(x1=f, x2=f, other=1)": r"xdev\.add\(\) takes 'x1' positionally",
     "add(f, f, out=None, b=1, a=2)": r"xdev\.add\(\) has no keyword 'b'",
     "add.reduce([1.0, 2.0])": rf"xdev\.add\.reduce: array {NO_ARRAY}list",
     "add.reduce(f, out=[1.0])": rf"add\.reduce: out {NO_ARRAY}list",
     "add.reduce(f, where=[True])": rf"add\.reduce: where {NO_ARRAY}list",
-    "add.accumulate(array=[1.0])": rf"add\.accumulate: array {NO_ARRAY}list",
-    "add.accumulate(f, 0, None, [1.0])": rf"add\.accumulate: out {NO_ARRAY}list",
-    "add.reduceat([1.0], [0])": rf"add\.reduceat: array {NO_ARRAY}list",
-    "add.outer(f, [1.0])": rf"add\.outer: b {NO_ARRAY}list",
-    "add.at([1.0], [0], 1)": rf"add\.at: a {NO_ARRAY}list",
-    "add.at(f, [0], [1.0])": rf"add\.at: b {NO_ARRAY}list",
-    **{
-        f"{name}.{call}": rf"xdev\.{name}\.\w+: .* no ufunc"
-        for name in ("imag", "real", "round")
-        for call in ("accumulate(f)", "outer(f, f)", "at(f, [0])")
-    },
     # Fourier transforms
     **{
         f"fft.{name}({n})": rf"xdev\.fft\.{name}: {ONE}"
@@ -121,6 +109,13 @@ VALUE_ERRORS = {
         for name in ("fftfreq", "rfftfreq")
         for d in ("0", "0.0", "-0.0")
     },
+    # matrices and vectors
+    "linalg.outer(m, f)": "must be 1-D|one-dim",
+    "linalg.cross(f, f)": "3",
+    "linalg.matrix_rank(f)": "matrix_rank: x is 1-D, and must",
+    "linalg.pinv(f)": "pinv: x is 1-D, and must",
+    "linalg.qr(m, 'raw')": "mode is 'raw', and must be",
+    "vecdot(m, xp.concat([m, m], axis=1))": ".",
     "nonzero(one)": "0d|zero-dimensional",
     "add(f, f, out=(f, f))": "has 1 outputs, but out has 2: pass one",
     "concat([])": "at least one array",
@@ -153,20 +148,6 @@ def test_a_refusal_says_what_and_what_to_do(device, written):
         assert caught.value.__suppress_context__, "NumPy's own text is not shown"
 
 
-@pytest.mark.parametrize("join", [xdev.concat, xdev.stack])
-def test_an_array_of_rows_is_joined_as_numpy_joins_it(device, join):
-    rows = xdev.to_numpy(join(xdev.ones((2, 2), device=device)))
-    np.testing.assert_array_equal(rows, getattr(np, join.__name__)(np.ones((2, 2))))
-
-
-@pytest.mark.parametrize("dtypes", [("U1", "f8"), ("f8", "M8[s]")])
-def test_matmul_names_the_data_type_that_it_does_not_take(dtypes):
-    x1, x2 = (np.ones((2, 2)).astype("i8").astype(dtype) for dtype in dtypes)
-    odd = "x1 is <U1" if dtypes[0] == "U1" else "x2 is datetime64"
-    with pytest.raises(TypeError, match=rf"^xdev\.matmul takes {KINDS}, and {odd}"):
-        xdev.matmul(x1, x2)
-
-
 @pytest.mark.parametrize(
     ("shapes", "text"),
     [
@@ -185,27 +166,3 @@ def test_matmul_names_shapes_that_do_not_fit(device, shapes, text):
         xdev.matmul(x1, x2)
     assert str(caught.value).startswith(start)
     assert caught.value.__suppress_context__
-
-
-def test_devices_of_other_libraries_have_their_own_names():
-    x = array_api_strict.ones(2)
-    y = array_api_strict.ones(2, device=array_api_strict.Device("device1"))
-    added = xdev.vectorize(lambda x, y: x + y)
-    calls = lambda: xdev.add(x, y), lambda: xdev.concat([x, y]), lambda: added(x, y)
-    for call in calls:
-        with pytest.raises(xdev.DeviceMismatchError) as caught:
-            call()
-        text = str(caught.value)
-        assert "CPU_DEVICE" in text
-        assert "device1" in text
-        assert "fake" not in text
-
-
-def test_an_operation_of_objects_raises_what_they_raise():
-    class Odd:
-        def __and__(self, other):
-            raise TypeError("my own")
-
-    x = np.asarray([Odd()])
-    with pytest.raises(TypeError, match="my own"):
-        xdev.bitwise_and(x, x)

@@ -1,7 +1,7 @@
 """JAX's arrays and xdev's: shared where JAX lends and takes memory, and inside jit.
 
-Functions on its arrays and on what it traces are in
-tests/facade/test_dispatch_libraries.py, ufuncs in tests/ufunc/test_foreign_arrays.py.
+Functions on its arrays are in tests/facade/test_dispatch_libraries.py, ufuncs in
+tests/ufunc/test_foreign_arrays.py.
 """
 
 import numpy as np
@@ -71,3 +71,12 @@ def test_ufuncs_are_called_back_from_jit(jax, array):
         return jax.pure_callback(blend, like, x, x) + 1
 
     np.testing.assert_allclose(program(x), 0.5 * np.arange(4) + np.arange(4) ** 2 + 1)
+
+
+def test_functions_are_traced(jax):
+    def program(x):
+        return xdev.sum(xdev.multiply(x, 2) + xdev.zeros_like(x))
+
+    x = np.asarray([1.0, 2.0, 3.0])
+    assert jax.jit(program)(x) == 12
+    assert jax.grad(program)(x).tolist() == [2, 2, 2]

@@ -62,38 +62,3 @@ def test_kernels_read_and_write_in_place(warp, real_device):
     warp.synchronize()
 
     np.testing.assert_array_equal(xdev.to_numpy(out), 2 * np.arange(1000))
-
-
-blend = xdev.vectorize(lambda x, y: 0.5 * x + y)
-
-
-@xdev.kernel
-def add(i, x, y, out):
-    out[i] = x[i] + y[i]
-
-
-def test_ufuncs_and_own_kernels_take_and_write_arrays(warp, real_device):
-    x = warp.array(np.arange(4, dtype=np.float32))
-    y = xdev.ones(4, dtype=xdev.float32, device=real_device)
-    out = warp.zeros(4, dtype=warp.float32)
-
-    assert blend(x, y, out=out) is out
-    assert out.numpy().tolist() == [1, 1.5, 2, 2.5]
-    made = blend(x, x)
-    assert type(made) is type(y)
-    assert xdev.to_numpy(made).tolist() == [0, 1.5, 3, 4.5]
-    add[4](x, out, y)
-    assert xdev.to_numpy(y).tolist() == [1, 2.5, 4, 5.5]
-
-
-def test_copies_go_to_other_devices_and_back(warp):
-    theirs = warp.array(np.arange(4, dtype=np.float32))
-    back = warp.zeros(4, dtype=warp.float32)
-
-    moved = xdev.to_device(theirs, "fake")
-
-    assert xdev.to_device(moved, xdev.device_of(back), out=back) is back
-    assert back.numpy().tolist() == [0, 1, 2, 3]
-
-    assert xdev.device_of(moved) == "fake"
-    assert xdev.to_numpy(moved).tolist() == xdev.to_numpy(theirs).tolist()

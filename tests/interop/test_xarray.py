@@ -68,14 +68,6 @@ BY_LIBRARY = {
         spread, x, input_core_dims=[["time"]]
     ),
 }
-ON_HOST = {
-    "means of groups": lambda x, _: x.groupby("time.day").mean(),
-    "days": lambda x, _: x.resample(time="1D").max(),
-    "between times": lambda x, _: x.interp(time=x.time[:-1] + np.timedelta64(3, "h")),
-    "rolling": lambda x, _: x.rolling(time=3).mean(),
-    "quantiles": lambda x, _: x.quantile(0.25, "time"),
-    "ufuncs of groups": lambda x, _: x.groupby("site").map(wave, args=(1.0,)),
-}
 
 
 def agree(program, weather, xarray, device):
@@ -94,41 +86,6 @@ def test_results_are_numpys_where_the_arrays_are(weather, xarray, device, name):
 @pytest.mark.parametrize("name", BY_LIBRARY)
 def test_numpys_and_cupys_arrays_are_enough(weather, xarray, real_device, name):
     agree(BY_LIBRARY[name], weather, xarray, real_device)
-
-
-@pytest.mark.parametrize("name", ON_HOST)
-def test_what_interpolates_and_groups_works_on_the_cpu(weather, xarray, name):
-    if name == "between times":
-        pytest.importorskip("scipy")
-
-    found = ON_HOST[name](weather("cpu"), xarray)
-
-    expected = ON_HOST[name](weather("cpu").copy(data=VALUES.copy()), xarray)
-    xarray.testing.assert_identical(found, expected)
-
-
-@pytest.mark.parametrize("dask", ["allowed", "parallelized"])
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda xarray, x, **dask: xarray.apply_ufunc(wave, x, 1.0, **dask),
-        lambda xarray, x, **dask: xarray.apply_ufunc(
-            spread, x, input_core_dims=[["site"]], **dask
-        ),
-    ],
-    ids=["ufunc", "generalized"],
-)
-def test_ufuncs_of_chunks_are_lazy(imported, weather, xarray, real_device, dask, call):
-    imported("dask")
-    chunked = weather(real_device).chunk({"time": 12})
-
-    found = call(xarray, chunked, dask=dask, output_dtypes=[float])
-
-    assert found.chunks[0] == (12,) * 4
-    found = found.compute()
-    assert xdev.device_of(found.data) == real_device
-    expected = call(xarray, weather("cpu")).data
-    np.testing.assert_allclose(xdev.to_numpy(found.data), expected, rtol=1e-14)
 
 
 def test_the_data_is_the_array_itself(xarray):

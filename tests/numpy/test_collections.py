@@ -94,11 +94,3 @@ def test_a_plain_array_is_not_written_beside_collections():
     assert not out.any()
     with pytest.raises((TypeError, NotImplementedError)):
         np.sum(x, out=numpy.zeros(()))
-
-
-@pytest.mark.fake
-def test_arrays_of_another_device_beside_collections_are_refused():
-    x = cut(VALUES[:60], "cpu", 7)
-
-    with pytest.raises(xdev.DeviceMismatchError, match=r"x2 .* is on fake:0"):
-        np.add(x, xdev.ones(60, device="fake"))

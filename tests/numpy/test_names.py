@@ -223,8 +223,3 @@ def test_a_freed_array_is_refused(device, name):
     xdev.memory.free(x)
     with pytest.raises(xdev.UseAfterFreeError, match=r"was freed before"):
         getattr(xdev.numpy, name)([x, x] if name == "concatenate" else x)
-
-
-def test_records_are_not_taken_for_freed_arrays():
-    x = xdev.numpy.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])
-    assert xdev.numpy.concatenate([x, x])["b"].tolist() == [2, 2]

@@ -1,7 +1,6 @@
 """Whether values are of the distributions: fixed seeds, bounds of five sigma or so."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,36 +11,24 @@ N = 200_000
 #: A Kolmogorov-Smirnov distance times sqrt(N) exceeds it once in 2e6 times.
 KOLMOGOROV = 2.75
 NORMAL = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
+EXPONENTIAL = lambda x: -np.expm1(-x)  # noqa: E731
+#: How values are drawn, and their distribution function.
 CASES = {
-    "random": (lambda r: r.random(N), lambda x: x, 1 / 2, 1 / 12),
-    "random, float32": (lambda r: r.random(N, "float32"), lambda x: x, 1 / 2, 1 / 12),
-    "uniform": (
-        lambda r: r.uniform(-2, 6, N),
-        lambda x: (x + 2) / 8,
-        2,
-        64 / 12,
-    ),
-    "normal": (lambda r: r.standard_normal(N), NORMAL, 0, 1),
-    "normal, float32": (lambda r: r.standard_normal(N, "float32"), NORMAL, 0, 1),
+    "random": (lambda r: r.random(N), lambda x: x),
+    "random, float32": (lambda r: r.random(N, "float32"), lambda x: x),
+    "uniform": (lambda r: r.uniform(-2, 6, N), lambda x: (x + 2) / 8),
+    "normal": (lambda r: r.standard_normal(N), NORMAL),
+    "normal, float32": (lambda r: r.standard_normal(N, "float32"), NORMAL),
     "normal of parameters": (
-        lambda r: r.normal(3, 0.5, N),
-        lambda x: NORMAL((x - 3) / 0.5),
-        3,
-        0.25,
+        lambda r: r.normal(3, 2, N),
+        lambda x: NORMAL((x - 3) / 2),
     ),
-    "exponential": (lambda r: r.standard_exponential(N), lambda x: -np.expm1(-x), 1, 1),
+    "exponential": (lambda r: r.standard_exponential(N), EXPONENTIAL),
     "exponential, float32": (
         lambda r: r.standard_exponential(N, "float32"),
-        lambda x: -np.expm1(-x),
-        1,
-        1,
+        EXPONENTIAL,
     ),
-    "exponential of a scale": (
-        lambda r: r.exponential(4, N),
-        lambda x: -np.expm1(-x / 4),
-        4,
-        16,
-    ),
+    "of a scale": (lambda r: r.exponential(4, N), lambda x: EXPONENTIAL(x / 4)),
 }
 
 
@@ -65,38 +52,9 @@ def chi_squared(counts, expected):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_distribution_functions(rng, case):
-    draw, distribution, _, _ = case
+    draw, distribution = case
 
     assert distance(host(draw(rng)), distribution) < KOLMOGOROV
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_means_and_variances(rng, case):
-    draw, _, mean, variance = case
-    values = host(draw(rng))
-    kurtosis = (((values - mean) / math.sqrt(variance)) ** 4).mean()
-
-    assert abs(values.mean() - mean) < 5 * math.sqrt(variance / N)
-    error = variance * math.sqrt((kurtosis - 1) / N)
-    assert abs(values.var() - variance) < 5 * error
-
-
-def test_the_two_normal_numbers_of_a_pair_are_independent(rng):
-    x, y = host(rng.standard_normal((N, 2))).T
-
-    assert abs(np.corrcoef(x, y)[0, 1]) < 5 / math.sqrt(N)
-    assert abs(np.corrcoef(x**2, y**2)[0, 1]) < 5 / math.sqrt(N)
-    turn = np.arctan2(y, x) / (2 * math.pi) + 0.5
-    assert distance(turn, lambda t: t) < KOLMOGOROV
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_tails_of_the_normal_distribution(rng, dtype):
-    values = np.abs(host(rng.standard_normal(10 * N, dtype)))
-
-    for bound in (3, 4, 4.5):
-        expected = len(values) * math.erfc(bound / math.sqrt(2))
-        assert abs((values > bound).sum() - expected) < 5 * math.sqrt(expected)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -130,24 +88,3 @@ def test_integers_of_wide_ranges_fill_them_evenly(rng, device, count, ends):
     assert int(values.max()) < count
     assert distance(values.astype(np.float64) / count, lambda x: x) < KOLMOGOROV
     assert chi_squared(np.bincount(values % 16, minlength=16), N / 16) < 5
-
-
-@pytest.mark.parametrize("lag", [1, 2, 3, 4, 8])
-def test_neighbours_are_independent(rng, lag):
-    for values in (host(rng.random(N)), host(rng.standard_normal(N, "float32"))):
-        found = np.corrcoef(values[:-lag], values[lag:])[0, 1]
-        assert abs(found) < 5 / math.sqrt(N)
-
-
-def test_streams_and_calls_are_independent(make):
-    rng = make(3)
-    streams = [host(child.random(N)) for child in rng.spawn(4)]
-    streams += [host(make(seed).random(N)) for seed in range(4, 8)]
-    streams += [host(rng.random(N)) for _ in range(2)]
-    found = np.corrcoef(streams)
-    np.fill_diagonal(found, 0)
-
-    assert np.abs(found).max() < 5 / math.sqrt(N)
-    for one, two in pairwise(streams):
-        cells = np.bincount((one * 8).astype(int) * 8 + (two * 8).astype(int))
-        assert chi_squared(cells, N / 64) < 5

@@ -70,24 +70,6 @@ def test_shapes_and_lengths_do_not_matter(make, method):
         same_bits(found, line[: found.size].reshape(shape))
 
 
-@pytest.mark.parametrize("method", SIZED.values(), ids=SIZED)
-def test_a_number_is_the_first_of_an_array(make, method):
-    number = method(make(), None)
-
-    assert not hasattr(number, "device") or isinstance(number, np.generic)
-    assert number == xdev.to_numpy(method(make(), 1))[0]
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-@pytest.mark.parametrize("size", SIZES)
-def test_out_equals_a_fresh_result(make, device, method, size):
-    fresh = method(make(), size)
-    out = xdev.zeros(size, dtype=fresh.dtype, device=device)
-
-    assert method(make(), None, out=out) is out
-    same_bits(out, fresh)
-
-
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 @pytest.mark.parametrize(
     "view",
@@ -149,28 +131,6 @@ def test_seeds_that_numpy_refuses(device, seed, words):
         default_rng(seed, device)
 
 
-def test_a_device_in_the_place_of_the_seed_is_named(device):
-    for arguments in ((device, 3), (device,), (str(device), 3)):
-        with pytest.raises(TypeError, match=f"the seed is .*{device}.*: use None"):
-            default_rng(*arguments)
-
-
-def test_without_a_seed_two_generators_differ(make):
-    one, two = (xdev.to_numpy(make(None).random(4)) for _ in range(2))
-
-    assert not np.any(one == two)
-
-
-def test_a_generator_comes_back_and_shares_its_source(rng, device):
-    assert default_rng(rng) is rng
-    assert default_rng(rng, device) is rng
-    shared = default_rng(rng.bit_generator, device)
-    first = rng.random()
-
-    assert shared.random() != first
-    assert rng.bit_generator.state["state"]["call"] == 2
-
-
 def test_calls_differ_and_follow_the_state(rng):
     state = rng.bit_generator.state
     one, two = (xdev.to_numpy(rng.random(50)) for _ in range(2))
@@ -206,11 +166,6 @@ def test_copies_go_on_from_here(rng, clone):
     else:
         same_bits(twin.normal(size=9), rng.normal(size=9))
         assert twin.spawn(1)[0].random() == rng.spawn(1)[0].random()
-
-
-def test_the_default_device_is_taken(device):
-    with xdev.use_device(device):
-        assert default_rng(0).device == device
 
 
 def test_seeded_values_stay_what_they_are():

@@ -1,7 +1,5 @@
 """Generators of a library's device: its arrays, with the same values."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -86,25 +84,3 @@ def test_arrays_of_libraries_are_filled_and_shuffled_in_place(device, library):
         np.testing.assert_array_equal(xdev.to_numpy(x), y)
         assert rng.permuted(x, out=x) is x
         np.testing.assert_array_equal(xdev.to_numpy(x), like.permuted(y))
-
-
-def test_generators_keep_their_library(target):
-    rng = default_rng(1, target)
-    children = [copy.deepcopy(rng), *rng.spawn(2), default_rng(rng)]
-
-    assert {child.device.library for child in children} == {target.library}
-    assert default_rng(rng) is rng
-    plain = default_rng(rng, Device(str(target)))
-    assert plain is not rng
-    assert plain.device.library is None
-    assert plain.bit_generator is rng.bit_generator
-    assert repr(target) in repr(rng)
-    assert isinstance(rng.random(), float)
-
-
-@pytest.mark.parametrize(("n", "error"), [(-1, ValueError), (2.5, TypeError)])
-def test_a_number_of_children_that_is_none_is_refused(rng, n, error):
-    with pytest.raises(error, match=r"n_children is -1: ask|integer"):
-        rng.spawn(n)
-    assert rng.bit_generator.seed_seq.n_children_spawned == 0
-    assert rng.spawn(0) == []

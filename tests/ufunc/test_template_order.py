@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from xdev.facade import cuda_order
+from xdev.facade import cuda_copies
 
 
 @pytest.fixture(scope="module")
 def order(gpu):
     """The functions, whose counts are read without CuPy."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuda_order, "last", lambda x: int(gpu.host(x)[-1]))
-        yield cuda_order
+        patch.setattr(cuda_copies, "last", lambda x: int(gpu.host(x)[-1]))
+        yield cuda_copies
 
 
 SPECIAL = [0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0, -1.0, 5e-324, 6e-8]

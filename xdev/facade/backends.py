@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,13 +12,29 @@ from xdev.ufunc.argument_errors import misfit, read_only, wrong_dtype
 if TYPE_CHECKING:  # protocols and named tuples take long to make
     from collections.abc import Callable, Mapping
     from types import ModuleType
-    from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+    from typing import (
+        Concatenate,
+        Generic,
+        Literal,
+        NamedTuple,
+        ParamSpec,
+        Protocol,
+        TypeAlias,
+        TypeVar,
+        overload,
+    )
+
+    from numpy.typing import NDArray
+
+    from xdev.ufunc.ufuncs import Ufunc
 
     Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
 
     DType: TypeAlias = Any
 
     Shape: TypeAlias = tuple[int, ...]
+
+    ShapeLike: TypeAlias = int | Shape
 
     Number: TypeAlias = "complex | np.generic"
 
@@ -79,6 +95,169 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
         U: Array
         S: Array
         Vh: Array
+
+    # What type checkers are told of results: their data types, where NumPy's arrays go
+    # in. Of arrays of other libraries the type is known, which has no data type.
+
+    class Unary(Ufunc):  # type: ignore[misc]  # final, which these are not at run time
+        """An elementwise function of one array; the result is of the array's type."""
+
+        def __call__(
+            self, x: Operand, /, out: Operand | None = None, **keywords: Any
+        ) -> Operand:
+            """Compute."""
+
+    class Binary(Ufunc):  # type: ignore[misc]
+        """An elementwise function of two arrays, or of an array and a number.
+
+        The result is of the array's type, of the first one's where there are two.
+        """
+
+        @overload
+        def __call__(
+            self,
+            x1: Number,
+            x2: Operand,
+            /,
+            out: Operand | None = None,
+            **keywords: Any,
+        ) -> Operand: ...
+
+        @overload
+        def __call__(
+            self,
+            x1: Operand,
+            x2: HasDtype | Number,
+            /,
+            out: Operand | None = None,
+            **keywords: Any,
+        ) -> Operand: ...
+
+        def __call__(
+            self, x1: Any, x2: Any, /, out: Any = None, **keywords: Any
+        ) -> Any:
+            """Compute."""
+
+    class UnaryTest(Unary):  # type: ignore[misc]
+        """One whose result has bools."""
+
+        @overload
+        def __call__(
+            self, x: NDArray[Any], /, out: Any = None, **keywords: Any
+        ) -> NDArray[np.bool_]: ...
+
+        @overload
+        def __call__(
+            self, x: Operand, /, out: Operand | None = None, **keywords: Any
+        ) -> Operand: ...
+
+        def __call__(self, x: Any, /, out: Any = None, **keywords: Any) -> Any:
+            """Compute."""
+
+    class BinaryTest(Binary):  # type: ignore[misc]
+        """One whose result has bools."""
+
+        @overload  # type: ignore[override]
+        def __call__(
+            self,
+            x1: NDArray[Any],
+            x2: HasDtype | Number,
+            /,
+            out: Any = None,
+            **keywords: Any,
+        ) -> NDArray[np.bool_]: ...
+
+        @overload
+        def __call__(
+            self, x1: Number, x2: NDArray[Any], /, out: Any = None, **keywords: Any
+        ) -> NDArray[np.bool_]: ...
+
+        @overload
+        def __call__(
+            self,
+            x1: Number,
+            x2: Operand,
+            /,
+            out: Operand | None = None,
+            **keywords: Any,
+        ) -> Operand: ...
+
+        @overload
+        def __call__(
+            self,
+            x1: Operand,
+            x2: HasDtype | Number,
+            /,
+            out: Operand | None = None,
+            **keywords: Any,
+        ) -> Operand: ...
+
+        def __call__(
+            self, x1: Any, x2: Any, /, out: Any = None, **keywords: Any
+        ) -> Any:
+            """Compute."""
+
+    P = ParamSpec("P")
+    Result_co = TypeVar("Result_co", bound=np.generic, covariant=True)
+    Single: TypeAlias = NDArray[np.float32] | NDArray[np.complex64]
+    Double: TypeAlias = NDArray[np.float64] | NDArray[np.complex128]
+    OfFirst: TypeAlias = Callable[Concatenate[Array, P], Array]
+
+    class Gives(Protocol[P, Result_co]):
+        """A function whose result has one data type, whatever that of the array."""
+
+        @overload
+        def __call__(
+            self, x: NDArray[Any], /, *args: P.args, **kwargs: P.kwargs
+        ) -> NDArray[Result_co]: ...
+
+        @overload
+        def __call__(
+            self, x: Operand, /, *args: P.args, **kwargs: P.kwargs
+        ) -> Operand: ...
+
+    One_co = TypeVar("One_co", bound=np.generic, covariant=True)
+    Two_co = TypeVar("Two_co", bound=np.generic, covariant=True)
+
+    class Precise(Protocol[P, One_co, Two_co]):
+        """A function whose result has the precision of the array."""
+
+        @overload
+        def __call__(
+            self, x: Single, /, *args: P.args, **kwargs: P.kwargs
+        ) -> NDArray[One_co]: ...
+
+        @overload
+        def __call__(
+            self, x: Double, /, *args: P.args, **kwargs: P.kwargs
+        ) -> NDArray[Two_co]: ...
+
+        @overload
+        def __call__(
+            self, x: Operand, /, *args: P.args, **kwargs: P.kwargs
+        ) -> Operand: ...
+
+
+def gives_indices(function: OfFirst[Array, P]) -> Gives[P, np.intp]:
+    """Tell type checkers that the result has indices; return the function itself."""
+    return cast("Gives[P, np.intp]", function)
+
+
+def gives_bools(function: OfFirst[Array, P]) -> Gives[P, np.bool_]:
+    """Tell type checkers that the result has bools."""
+    return cast("Gives[P, np.bool_]", function)
+
+
+def gives_real(function: OfFirst[Array, P]) -> Precise[P, np.float32, np.float64]:
+    """Tell type checkers that the result has real numbers."""
+    return cast("Precise[P, np.float32, np.float64]", function)
+
+
+def gives_complex(
+    function: OfFirst[Array, P],
+) -> Precise[P, np.complex64, np.complex128]:
+    """Tell type checkers that the result has complex numbers."""
+    return cast("Precise[P, np.complex64, np.complex128]", function)
 
 
 NAMES = (
@@ -175,15 +354,7 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class Functions(dict[str, Any]):
-    """Functions by name, each found at its first use: ``numpy.fft`` loads late.
-
-    Parameters
-    ----------
-    find : callable
-        Gives the function of a name.
-    functions : mapping, optional
-        Those that are there from the start.
-    """
+    """Functions by name, each found at its first use: ``numpy.fft`` loads late."""
 
     __slots__ = ("_find",)
 
@@ -326,6 +497,8 @@ class Factory:
     """
 
     if TYPE_CHECKING:
+        #: The library's, of whose ``fft`` frequencies are.
+        namespace: Any
         #: Of a shape, a dtype and, for memory, an order: an array of any content.
         empty: Callable[..., Any]
         #: Of start, stop, step and dtype: evenly spaced numbers.
@@ -380,22 +553,11 @@ class Factory:
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
         """Return the frequencies of a Fourier transform [1/s]."""
-        counts = self.arange(0, n, 1, FLOAT64)
-        negative = counts[(n + 1) // 2 :]
-        negative -= n
-        return self._scaled(counts, n, d, dtype)
+        return self.asarray(self.namespace.fft.fftfreq(n, d), dtype, None)
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
         """Return those of a real one."""
-        return self._scaled(self.arange(0, n // 2 + 1, 1, FLOAT64), n, d, dtype)
-
-    def _scaled(self, counts: Any, n: int, d: float, dtype: DType) -> Any:
-        scale = 1.0 / (n * d)
-        if type(scale) is float:
-            counts *= scale  # where it is: in the pool's memory
-        else:
-            counts = counts * scale
-        return counts if dtype is None else self.asarray(counts, dtype, None)
+        return self.asarray(self.namespace.fft.rfftfreq(n, d), dtype, None)
 
 
 def as_shape(shape: Any) -> Shape:

@@ -14,7 +14,6 @@ import numpy as np
 from xdev._config import TRACKING
 from xdev._freed import FREED, use_after_free
 from xdev.errors import type_name
-from xdev.facade import cpu_sorting
 from xdev.facade.backends import (
     CLASSES,
     FLOAT32,
@@ -88,13 +87,10 @@ def bare(name: str) -> Callable[..., Any]:
     return getattr(function, "__wrapped__", function)
 
 
-BACKWARDS = slice(None, None, -1)
 _add: Any = np.add.reduce
 _arange: Any = np.arange
 _empty_like, _linspace = bare("empty_like"), bare("linspace")
-_numpys_broadcast, _numpys_tensordot = bare("broadcast_arrays"), bare("tensordot")
-_numpys_unstack, _numpys_vecdot = bare("unstack"), bare("vecdot")
-_numpys_count = bare("count_nonzero")
+_numpys_count, _numpys_unique = bare("count_nonzero"), bare("unique")
 
 
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
@@ -103,18 +99,11 @@ QR_MODES = "reduced", "complete"
 _PLAIN = frozenset((np.ndarray, *np.sctypeDict.values()))
 
 
-def _into(
-    result: Any,
-    out: Any,
-    *,
-    where: Any = True,
-    casting: Any = "same_kind",
-    **_: Any,
-) -> Any:
+def _into(result: Any, out: Any) -> Any:
     """Return a result, copied to ``out`` where there is one."""
     if out is None:
         return result
-    np.copyto(out, result, casting=casting, where=where)
+    np.copyto(out, result, casting="same_kind")
     return out
 
 
@@ -137,23 +126,13 @@ def _part(name: str) -> Callable[..., Any]:
 
 
 def _complex(name: str, mend: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return NumPy's ufunc, mended where it computes complex numbers."""
+    """Return NumPy's ufunc, mended for complex numbers; of keywords NumPy's own."""
     ufunc: np.ufunc = getattr(np, name)
 
     def function(x: Any, out: Any = None, **keywords: Any) -> Any:
-        computed = x.dtype
-        if keywords:
-            dtype, signature = keywords.get("dtype"), keywords.get("signature")
-            if dtype is not None and signature is not None:
-                return ufunc(x, out=out, **keywords)  # which NumPy refuses
-            loop = (None, dtype) if signature is None else signature
-            rule = keywords.get("casting", "same_kind")
-            computed, _ = ufunc.resolve_dtypes(
-                (computed, None), signature=loop, casting=rule
-            )
-        if computed.kind == "c" and type(x) in _PLAIN:
-            return _into(mend(x.astype(computed)), out, **keywords)
-        return ufunc(x, out=out, **keywords)
+        if x.dtype.kind != "c" or keywords or type(x) not in _PLAIN:
+            return ufunc(x, out=out, **keywords)
+        return _into(mend(x), out)
 
     return function
 
@@ -249,16 +228,131 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
     return xp.matmul(vh.mT, xp.multiply((1 / s)[..., None], u.mT))
 
 
+def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
+    """Return NumPy's or CuPy's differences, which loop over ``n``."""
+    if type(n) is int:  # past the axis's end nothing is left to subtract
+        extents = (max((1, *np.shape(y))) for y in (x, *ends.values()))
+        n = min(n, sum(extents))
+    return namespace_of(x).diff(x, n, axis, **ends)
+
+
 def _triangle(name: str) -> Callable[..., Any]:
     numpys = bare(name)
     return lambda x, *, k: pooled(numpys(x, k))
 
 
-def _meshgrid(*arrays: Any, indexing: Any) -> Any:
-    views = np.meshgrid(*arrays, indexing=indexing, copy=False)
-    if TRACKING.off and sum([x.nbytes for x in views]) < POOLED_FROM:
-        return tuple([x.copy() for x in views])
-    return tuple(HOST.asarray(x, None, copy=True) for x in views)
+# Stable sorting. NumPy's stable kind is a radix sort for integers of up to 16 bits, and
+# Timsort for all else: some ten times slower than its quick kind, which is made of SIMD
+# instructions, and is mended here where it is not stable.
+
+FEW = 512  # elements, which the stable kind sorts as quickly
+SHORT = 64  # elements of a line that are too few for SIMD
+MOST = 2**31  # elements: of fewer a run's number and an index fit in 64 bits
+QUICK = frozenset("ilqILQfd")  # data types whose quick kind is worth it
+NUMBERS = QUICK | frozenset("?bBhHe")
+UINT64 = np.dtype(np.uint64)
+_UniqueAll: Any = type(np.unique_all(np.empty(0)))
+
+
+def _is_quick(x: Any, axis: Any) -> bool:
+    """Say whether the quick kind pays; NumPy refuses what is no axis."""
+    if not FEW <= x.size < MOST or x.dtype.char not in QUICK:
+        return False
+    right = type(x) is np.ndarray and type(axis) is int and -x.ndim <= axis < x.ndim
+    return right and x.shape[axis] >= SHORT
+
+
+def sort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
+    """Return a sorted copy, bit for bit as NumPy's stable kind makes it.
+
+    Unless ``stable`` is asked for, zeros and NaN may change their sign.
+    """
+    if descending:  # flipped before and after
+        flipped = np.flip(x, axis)
+        return np.flip(sort(flipped, axis=axis, descending=False, stable=stable), axis)
+    result, quick = x.copy("K"), _is_quick(x, axis)
+    # The quick kind of halves puts -0.0 before negative numbers on some processors.
+    result.sort(axis, stable=not quick)
+    if quick and stable and x.dtype.kind == "f":
+        _restore(result.swapaxes(axis, -1), x.swapaxes(axis, -1))
+    return result
+
+
+def _restore(ordered: Any, x: Any) -> None:
+    """Put those bits back that the quick kind may change: of zeros and of NaN.
+
+    Those that compare equal lie together in a sorted line, stably in their own order.
+    """
+    zeros = ordered == 0
+    if zeros.any():
+        ordered[zeros] = x[x == 0]
+    if np.isnan(ordered[..., -1]).any():
+        ordered[np.isnan(ordered)] = x[np.isnan(x)]
+
+
+def argsort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
+    """Return the indices that NumPy's stable kind gives; without it, some that sort."""
+    if descending:
+        flipped = np.flip(x, axis)
+        order = argsort(flipped, axis=axis, descending=False, stable=stable)
+        return x.shape[axis] - 1 - np.flip(order, axis)
+    if not _is_quick(x, axis):
+        return x.argsort(axis, stable=True)
+    order = x.argsort(axis)
+    if stable:
+        ordered = x[order] if x.ndim == 1 else np.take_along_axis(x, order, axis)
+        _order_ties(order.swapaxes(axis, -1), ordered.swapaxes(axis, -1))
+    return order
+
+
+def _order_ties(order: Any, ordered: Any) -> None:
+    """Put the indices of equal elements, which are neighbours, in ascending order."""
+    before, after = ordered[..., :-1], ordered[..., 1:]
+    tied = before == after
+    if ordered.dtype.kind == "f":
+        tied |= np.isnan(before)  # then all that come after are NaN, too
+    if not tied.any():
+        return
+    # Sorted by the number of its run, then by itself: an index stays in its run.
+    keys = np.zeros(order.shape, UINT64)
+    np.cumsum(~tied, axis=-1, out=keys[..., 1:])
+    bits = UINT64.type((order.shape[-1] - 1).bit_length())
+    keys <<= bits
+    keys |= order.view(UINT64)
+    keys.sort(-1)
+    keys &= (UINT64.type(1) << bits) - UINT64.type(1)
+    order[...] = keys.view(np.intp)
+
+
+def unique_all(x: Any) -> Any:
+    """Return what NumPy's function of this name does, by the order found here."""
+    flat = x.ravel()
+    if not _is_quick(flat, 0):
+        return _UniqueAll(*_numpys_unique(x, True, True, True, equal_nan=False))
+    order = argsort(flat, axis=0, descending=False, stable=True)
+    ordered = flat[order]
+    changes = _changes(ordered)
+    inverse = np.empty(flat.size, np.intp)
+    inverse[order] = np.cumsum(changes) - 1
+    starts = changes.nonzero()[0]
+    counts = np.diff(starts, append=flat.size)
+    return _UniqueAll(ordered[starts], order[starts], inverse.reshape(x.shape), counts)
+
+
+def unique_values(x: Any) -> Any:
+    """Return the distinct values, in ascending order."""
+    if x.dtype.char not in NUMBERS:
+        return _numpys_unique(x, equal_nan=False)
+    # NumPy puts some into a hash table, which takes up to 300 times as long.
+    ordered = sort(x.ravel(), axis=0, descending=False, stable=False)
+    return ordered[_changes(ordered)]
+
+
+def _changes(ordered: Any) -> Any:
+    """Return where an element differs from the one before it."""
+    changes = np.ones(ordered.shape, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
+    return changes
 
 
 #: Where NumPy departs from the standard, each with the reason.
@@ -272,92 +366,19 @@ MENDED: dict[str, Callable[..., Any]] = {
     # of complex numbers is log(1 + x), inexact near 0
     "log1p": _complex("log1p", _log1p),
     "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
+    "diff": diff,  # counts to n
     "tril": _triangle("tril"),  # creation functions come from the pool
     "triu": _triangle("triu"),  # likewise
-    "meshgrid": _meshgrid,  # likewise
-    "sort": cpu_sorting.sort,  # has no descending=
-    "argsort": cpu_sorting.argsort,  # has no descending=
+    "sort": sort,  # has no descending=
+    "argsort": argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
-    "unique_values": cpu_sorting.unique_values,  # has the order of a hash table
+    "unique_values": unique_values,  # has the order of a hash table
     "linalg.eig": _eig,  # may be real where all imaginary parts are 0
     "linalg.eigvals": _eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
     "linalg.pinv": pinv,  # has no default of rtol for integers
     "linalg.qr": _qr,  # has more modes
 }
-
-
-def diagonal(x: Any, *, offset: int) -> Any:
-    """Return the diagonals of NumPy's or CuPy's matrices."""
-    return x.diagonal(offset, -2, -1)
-
-
-def trace(x: Any, *, offset: int, dtype: Any) -> Any:
-    """Return the sums of the diagonals of NumPy's or CuPy's matrices."""
-    return x.trace(offset, -2, -1, dtype)
-
-
-def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
-    """Return NumPy's or CuPy's differences; of the last axis one subtraction."""
-    if n != 1 or axis != -1 or ends or not x.ndim:
-        if type(n) is int:  # past the axis's end nothing is left to subtract
-            extents = (max((1, *np.shape(y))) for y in (x, *ends.values()))
-            n = min(n, sum(extents))
-        return namespace_of(x).diff(x, n, axis, **ends)
-    after, before = x[..., 1:], x[..., :-1]
-    return after != before if x.dtype.kind == "b" else after - before
-
-
-def _expand_dims(x: Any, axis: Any) -> Any:
-    if type(axis) is not int or not -x.ndim <= axis + 1 <= x.ndim + 1:
-        return np.expand_dims(x, axis)
-    at = axis if axis >= 0 else axis + x.ndim + 1
-    return x.reshape((*x.shape[:at], 1, *x.shape[at:]))
-
-
-def _flip(x: Any, *, axis: Axes) -> Any:
-    return x[(BACKWARDS,) * x.ndim] if axis is None else np.flip(x, axis)
-
-
-def _moveaxis(x: Any, source: Any, destination: Any) -> Any:
-    rank = x.ndim
-    inside = type(source) is int is type(destination) and -rank <= source < rank
-    if not inside or not -rank <= destination < rank:
-        return np.moveaxis(x, source, destination)
-    order = [*range(rank)]
-    order.insert(destination % rank, order.pop(source))
-    return x.transpose(order)
-
-
-def _vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
-    vectors = x1.ndim == 1 and x1.shape == x2.shape and axis == -1
-    if vectors and x1.dtype.kind != "c":
-        return x1.dot(x2)  # a third of the time, and what it computes
-    return _numpys_vecdot(x1, x2, axis=axis)
-
-
-def _unstack(x: Any, *, axis: int) -> Any:
-    return tuple(x if axis == 0 and x.ndim else _numpys_unstack(x, axis=axis))
-
-
-def _broadcast_arrays(*arrays: Any) -> Any:
-    shape = arrays[0].shape
-    for x in arrays:
-        if x.shape != shape:
-            return _numpys_broadcast(*arrays)
-    return arrays
-
-
-def _tensordot(x1: Any, x2: Any, *, axes: Any) -> Any:
-    if type(axes) is not int or not 0 <= axes <= min(x1.ndim, x2.ndim):
-        return _numpys_tensordot(x1, x2, axes)
-    split = x1.ndim - axes
-    kept, shared, others = x1.shape[:split], x2.shape[:axes], x2.shape[axes:]
-    if x1.shape[split:] != shared:
-        return _numpys_tensordot(x1, x2, axes)
-    rows, inner, columns = math.prod(kept), math.prod(shared), math.prod(others)
-    product = x1.reshape(rows, inner).dot(x2.reshape(inner, columns))
-    return product.reshape(kept + others)
 
 
 def folded_count(x: Any, axis: Axes) -> int:
@@ -392,17 +413,6 @@ def _std(x: Any, **options: Any) -> Any:
     return np.sqrt(variance(x, **options))
 
 
-def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
-    whole = bare(name)
-
-    def run(x: Any, *, axis: Any, dtype: Any, include_initial: bool) -> Any:
-        if include_initial or not x.ndim or (axis is None and x.ndim > 1):
-            return whole(x, axis=axis, dtype=dtype, include_initial=include_initial)
-        return ufunc.accumulate(x, axis or 0, dtype)
-
-    return run
-
-
 #: Functions of NumPy's own arrays, not of derived classes: those that NumPy's functions
 #: of these names call in the end, and quicker ones for small arrays.
 OF_ARRAYS = Functions(
@@ -426,21 +436,7 @@ OF_ARRAYS = Functions(
         "searchsorted": np.ndarray.searchsorted,
         "squeeze": np.ndarray.squeeze,
         "take": np.ndarray.take,
-        "cumulative_prod": _running("cumulative_prod", np.multiply),
-        "cumulative_sum": _running("cumulative_sum", np.add),
-        "diff": diff,
-        "expand_dims": _expand_dims,
-        "flip": _flip,
-        "linalg.diagonal": diagonal,
-        "linalg.trace": trace,
-        "moveaxis": _moveaxis,
-        "unstack": _unstack,
-        "vecdot": _vecdot,
-        "broadcast_arrays": _broadcast_arrays,
-        "tensordot": _tensordot,
-        "unique_all": cpu_sorting.unique_all,
-        "unique_counts": cpu_sorting.unique_counts,
-        "unique_inverse": cpu_sorting.unique_inverse,
+        "unique_all": unique_all,
     },
 )
 
@@ -467,7 +463,7 @@ NUMPY = NumPyLibrary()
 class HostFactory(Factory):
     """The host."""
 
-    __slots__ = ()
+    namespace = np
 
     def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
         try:
@@ -580,15 +576,10 @@ def _is_of_another(x: Any) -> bool:
 
 def _of_no_dtype(*numbers: Any) -> Exception:
     """Return the error for a range of numbers that are none of NumPy's."""
-    way = "give dtype=xdev.float64"
     odd = [x for x in numbers if not isinstance(x, int | float | np.generic | None)]
-    if odd:
-        return TypeError(
-            f"xdev.arange: no data type of the standard holds a "
-            f"{type_name(odd[0])}: {way}"
-        )
-    bits = max(int(x).bit_length() for x in numbers if isinstance(x, int))
-    return OverflowError(
-        f"xdev.arange: an integer has {bits} bits, which no integer data type holds: "
-        f"{way}"
+    holds = f"a {type_name(odd[0])}" if odd else "an integer so large"
+    kind = TypeError if odd else OverflowError
+    return kind(
+        f"xdev.arange: no data type of the standard holds {holds}: give "
+        f"dtype=xdev.float64"
     )

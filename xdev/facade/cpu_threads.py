@@ -18,6 +18,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev import _config, _optional
 from xdev.compile import threads
 from xdev.compile.threads import CostModel
+from xdev.facade import elementwise
 from xdev.facade.cpu import folded_count, variance
 from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 
     from xdev.facade.backends import Axes
 
+    Part = Callable[[Any, Any, Any], object]
+    ByLoop = Callable[[Any, Any], Callable[[int], None]] | None
+
 PART = 1 << 18  # elements of a part of a fold: a call takes much less time than they do
+CHUNK = 1 << 20  # elements of a temporary that threads share
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
 NUMBERS = "biufc"  # kinds of data types
 LINE = 64  # columns: no two threads write to one cache line
@@ -133,7 +138,7 @@ def _folded(
     axis: Axes,
     dtype: Any,
     keepdims: bool,
-    part: Callable[[Any, Any, Any], object],
+    part: Part,
     loop: int = 0,
 ) -> Any:
     """Fold along axes; all elements block by block. None: NumPy must do it, or refuse.
@@ -175,8 +180,8 @@ def _of_parts(
     key: tuple[Any, ...],
     x: Any,
     dtype: Any,
-    part: Callable[[Any, Any, Any], object],
-    by_loop: Callable[[Any, Any], Callable[[int], None]] | None,
+    part: Part,
+    by_loop: ByLoop,
 ) -> Any:
     """Return the folds of parts of all elements."""
     folds, full = np.empty(-(-x.size // PART), dtype), x.size // PART
@@ -210,8 +215,8 @@ def _along(
     axes: tuple[int, ...],
     dtype: Any,
     keepdims: bool,
-    part: Callable[[Any, Any, Any], object],
-    by_loop: Callable[[Any, Any], Callable[[int], None]] | None,
+    part: Part,
+    by_loop: ByLoop,
 ) -> Any:
     """Fold along some axes: threads share what is left."""
     ufunc, lost = key[0], () if keepdims else axes
@@ -284,22 +289,46 @@ def var(
 ) -> Any:
     """Return the variance of floats, in two passes; NumPy others'."""
     count, result = folded_count(x, axis), None
-    if count > correction:
-        flat = axis is None or x.ndim == 1
-        mean: Any = _sum(_add, x) / x.dtype.type(count) if flat else None
+    if count <= correction:
+        pass
+    elif axis is not None and x.ndim > 1:
 
         def part(x: Any, axes: Any, out: Any) -> None:
-            center = mean if flat else _add(x, axes, None, None, True) / count
             distances: Any = host_array(x.shape, x.dtype)
-            np.subtract(x, center, out=distances)
+            np.subtract(x, _add(x, axes, None, None, True) / count, out=distances)
             distances *= distances
             _add(distances, axes, None, out, True)
 
         key = np.add, "var", x.dtype
         result = _folded(key, x, axis, x.dtype, keepdims, part)
+    elif x.flags.c_contiguous or x.flags.f_contiguous:
+        result = _squares(x.ravel("K"))
+        result = result.reshape((1,) * x.ndim) if keepdims else result
     if result is None:
         return plain(x, axis=axis, correction=correction, keepdims=keepdims)
     return result / (count - correction)
+
+
+def _squares(x: Any) -> Any:
+    """Return the sum of the squared distances from the mean, of all elements.
+
+    In chunks of a fixed size, each by functions that threads share: a fold by Python's
+    functions of parts waits for the interpreter's lock.
+    """
+    errors = Errors()
+    with errors.noted():
+        mean = _sum(_add, x) / x.dtype.type(x.size)
+        distances: Any = host_array((min(x.size, CHUNK),), x.dtype)
+        sums = []
+        for start in range(0, x.size, CHUNK):
+            chunk = x[start : start + CHUNK]
+            some = distances[: chunk.size]
+            elementwise.subtract(chunk, mean, out=some)
+            elementwise.multiply(some, some, out=some)
+            sums.append(_sum(_add, some))
+        result = _add(np.array(sums))
+    errors.tell("reduce")
+    return result
 
 
 def std(plain: Callable[..., Any], x: Any, **options: Any) -> Any:  # noqa: ARG001
@@ -399,40 +428,24 @@ def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> An
 def take(
     plain: Callable[..., Any], x: Any, indices: Any, *, axis: int | None = None
 ) -> Any:
-    """Take at indices: threads share these, or what is before the axis."""
-    if axis is None and x.ndim == 1:
-        axis = 0
-    right = type(axis) is int and -x.ndim <= axis < x.ndim and indices.ndim == 1
-    if not (right and np.can_cast(indices.dtype, np.intp) and x.size and indices.size):
+    """Take at indices along the first axis: threads share these."""
+    first = axis == 0 or (x.ndim == 1 and axis in {None, -1})
+    right = first and x.ndim > 0 and indices.ndim == 1 and x.size and indices.size
+    if not (right and np.can_cast(indices.dtype, np.intp)):
         return plain(x, indices, axis=axis)
-    axis %= x.ndim
-    shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
-    size, extent = math.prod(shape), x.shape[axis]
-
-    def taken(x: Any, indices: Any, out: Any) -> None:
-        if indices.min() < -extent or indices.max() >= extent:
-            x.take(indices, axis)  # NumPy's error
-        x.take(indices, axis, out, "wrap")  # with "raise" it copies
+    count, row = indices.size, x.size // len(x)
 
     def shared(grain: int) -> Any:
-        out = host_array(shape, x.dtype)
-        if axis:
-            share(lambda x, out: taken(x, indices, out), [x, out], grain, [axis])
-        else:
-            least = max(1, grain * indices.size // size)
-            threads.run(
-                lambda start, stop: taken(x, indices[start:stop], out[start:stop]),
-                indices.size,
-                grain=least,
-            )
+        out: Any = host_array((count, *x.shape[1:]), x.dtype)
+
+        def work(start: int, stop: int) -> None:
+            out[start:stop] = x.take(indices[start:stop], 0)
+
+        threads.run(work, count, grain=max(1, grain // row))
         return out
 
-    return _quicker(
-        ("take", x.dtype, bool(axis)),
-        size,
-        lambda: plain(x, indices, axis=axis),
-        shared,
-    )
+    key = "take", x.dtype
+    return _quicker(key, count * row, lambda: plain(x, indices, axis=axis), shared)
 
 
 # -- along axes -----------------------------------------------------------------------

@@ -15,7 +15,7 @@ from xdev._freed import FREED
 from xdev.device import Device, as_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import shown, type_name
-from xdev.facade.cpu import SMALL
+from xdev.facade.cpu import SMALL, first_in
 from xdev.facade.dispatch import BESIDE, factory, factory_of, libraries, moved, stays
 from xdev.ufunc.argument_errors import PAGE, misplaced
 
@@ -116,19 +116,11 @@ def _exported(obj: Any) -> Any:
 def _refuse_collections(nested: Any) -> None:
     """Refuse lists that hold collections of Dask's, which NumPy would compute."""
     collection = getattr(sys.modules["dask.array"], "Array", None)
-    left, seen = [nested], set()  # a list may hold itself, which NumPy refuses
-    while left:
-        part = left.pop()
-        kinds = {*map(type, part)}
-        if collection in kinds:
-            raise TypeError(
-                f"xdev.asarray: the list holds a collection of Dask's, which is not "
-                f"computed unasked: join them with xdev.stack, or pass x.compute() "
-                f"({PAGE})"
-            )
-        if id(part) not in seen and (list in kinds or tuple in kinds):
-            left += [x for x in part if type(x) is list or type(x) is tuple]
-        seen.add(id(part))
+    if first_in(nested, lambda x: type(x) is collection) is not None:
+        raise TypeError(
+            f"xdev.asarray: the list holds a collection of Dask's, which is not "
+            f"computed unasked: join them with xdev.stack, or pass x.compute() ({PAGE})"
+        )
 
 
 def _chunked(
@@ -184,11 +176,10 @@ def from_dlpack(
     ):
         return _from_dlpack(x)
     if not hasattr(x, "__dlpack__"):
-        way = "use xdev.asarray(x)"
-        if hasattr(x, "dask"):
-            way = f"it has no memory before x.compute() ({PAGE})"
-        message = f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: {way}"
-        raise TypeError(message)
+        raise TypeError(
+            f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "
+            f"xdev.asarray(x); a collection of Dask's has no memory before x.compute()"
+        )
     here = factory_of(x, "from_dlpack") if _is_array(x) else factory(device_of(x))
     if stays(x, device):
         return here.from_dlpack(x, copy)

@@ -24,7 +24,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.facade import elementwise
+from xdev.facade import cuda_copies, elementwise
 from xdev.facade.backends import MAKERS, Factory, Library, as_shape, to_numpy_dtype
 from xdev.facade.clipping import NUMBERS, clip
 from xdev.facade.cpu import (
@@ -32,25 +32,22 @@ from xdev.facade.cpu import (
     QR_MODES,
     complex_numbers,
     cutoff,
-    diagonal,
     diff,
     first_in,
     pinv,
 )
-from xdev.facade.cuda_copies import CHOOSE, COPIES, LIMIT, assign, astype, quick
-from xdev.facade.cuda_order import ORDERS
-from xdev.facade.cuda_reductions import REDUCTIONS, STATISTICS, reduction, statistic
 from xdev.facade.dispatch import launches
 from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.ufunc.argument_errors import no_matrix, no_mode
+from xdev.ufunc.cuda_methods import CudaReduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.backends import DType
+    from xdev.facade.backends import Axes, DType
 
 
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
@@ -84,6 +81,67 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 }
 
 
+#: Reductions of elementwise functions, by the engine's kernels.
+REDUCTIONS = {
+    "all": elementwise.logical_and,
+    "any": elementwise.logical_or,
+    "max": elementwise.maximum,
+    "min": elementwise.minimum,
+    "prod": elementwise.multiply,
+    "sum": elementwise.add,
+}
+#: Sums of which the same kernels make more, of real numbers.
+STATISTICS = {
+    **{name: name for name in ("argmax", "argmin", "mean", "std", "var")},
+    "count_nonzero": "count",
+    "linalg.matrix_norm": "norm",
+    "linalg.vector_norm": "norm",
+}
+
+
+def reduction(function: Any) -> Callable[..., Any]:
+    """Return a reduction along all axes, or some."""
+
+    def reduce(
+        x: Any, *, axis: Axes = None, dtype: DType = None, keepdims: bool = False
+    ) -> Any:
+        if keepdims:
+            return function.reduce(x, axis, dtype, None, True)
+        return function.reduce(x, axis, dtype)
+
+    vars(reduce)["marks"] = True  # the engine does
+    return reduce
+
+
+def statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return such a function; ``own`` is CuPy's, for what the kernels do not serve."""
+    add: Any = elementwise.add
+    fold = CudaReduction(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
+
+    matrix = name == "linalg.matrix_norm"
+    least, plain = (2, "fro") if matrix else (0, 2)
+
+    def reduce(
+        x: Any, *, keepdims: bool = False, ord: Any = plain, **options: Any
+    ) -> Any:
+        asked = {"axis": (-2, -1), **options} if matrix else options
+        if ord == plain and not keepdims:
+            made = fold.again(x, **asked)
+            if made is not NotImplemented:
+                return made
+        serves = x.dtype.kind != "c" or name == "count_nonzero"
+        if name.startswith("arg"):  # of all elements the place counts rows of them
+            rows = options.get("axis") is None and not x._c_contiguous  # noqa: SLF001
+            serves = serves and x.size > 0 and not rows
+        if ord == plain and serves and x.ndim >= least:
+            return fold(x, keepdims=keepdims, **asked)
+        ways = {"ord": ord} if name.startswith("linalg.") else {}
+        return own(x, keepdims=keepdims, **ways, **options)
+
+    vars(reduce)["marks"] = True  # the engine does
+    return reduce
+
+
 def with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function that takes memory past the pool try again once there is some."""
     if name in WITHIN or not name.startswith(OUTSIDE):
@@ -114,7 +172,7 @@ class CuPyLibrary(Library):
         self.multi_device = registry.backend("cuda").count() > 1
         reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
         self._known = {**OPERATORS, **reductions, **mended()}
-        launched = {"where": CHOOSE, "clip": LIMIT}
+        launched = {"where": cuda_copies.CHOOSE, "clip": cuda_copies.LIMIT}
         launches[self.namespace.ndarray] = {k: f.launches for k, f in launched.items()}
         live_streams.when_several.append(self._mark_uses)
 
@@ -133,13 +191,15 @@ class CuPyLibrary(Library):
             function = inspect.unwrap(method)  # not what the bridge of operators set
         elif name in OWN:
             function = operator.attrgetter(name)(self.namespace)
+            if name.startswith("fft."):
+                function = cuda_copies.of_views(function)
         else:
             standard = importlib.import_module("array_api_compat.cupy")
             function = _bare(operator.attrgetter(name)(standard), self.namespace)
         if name in STATISTICS:
             function = statistic(name, marking(name, function))
-        elif name in OF_LINES:
-            function = quick(OF_LINES[name], function)
+        elif name in cuda_copies.COPIES:
+            function = cuda_copies.quick(cuda_copies.COPIES[name], function)
         self.keep(name, with_room(name, function))
         return self.functions[name]
 
@@ -222,8 +282,6 @@ def library(_: ModuleType | None = None) -> CuPyLibrary:
     return CuPyLibrary()
 
 
-#: Functions by kernels of the engine, where they take what is asked for.
-OF_LINES = COPIES | ORDERS
 #: These very objects, as small integers are.
 ZERO, ONE = 0, 1
 #: More elements than any device holds: beyond, CuPy's own count of bytes overflows.
@@ -243,7 +301,7 @@ class CudaFactory(Factory):
     """
 
     def __init__(self, index: int) -> None:
-        self.cupy = cupy = _optional.cupy()
+        self.namespace = self.cupy = cupy = _optional.cupy()
         self.ndarray, self._device = cupy.ndarray, Device(f"cuda:{index}")
         self._make = array_maker()
         if registry.backend("cuda").count() > 1:
@@ -266,6 +324,12 @@ class CudaFactory(Factory):
             raise ValueError(message)
         return self._make(shape, dtype, order)  # refuses negatives
 
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        kind = x.dtype if dtype is None else dtype
+        # To make its flags' object takes as long as to make an array.
+        turned = x._f_contiguous and not x._c_contiguous  # noqa: SLF001
+        return self.empty(x.shape, kind, "F" if turned else "C")
+
     def filled(self, out: Any, value: Any) -> Any:
         if isinstance(value, self.ndarray):
             out[...] = value
@@ -274,13 +338,13 @@ class CudaFactory(Factory):
             out.data.memset_async(0, out.nbytes)
             return out
         if value is ONE:
-            return assign(out, out.dtype.type(1))
+            return cuda_copies.assign(out, out.dtype.type(1))
         host = (
             np.asarray(value).astype(out.dtype)
             if hasattr(value, "dtype")
             else np.asarray(value, dtype=out.dtype)  # refuses what does not fit
         )
-        return assign(out, host[()])
+        return cuda_copies.assign(out, host[()])
 
     def _uploaded(self, host: Any) -> Any:
         """Copy a host array to the device; one number goes with the launch."""
@@ -328,7 +392,7 @@ class CudaFactory(Factory):
                 f"{kind}: leave copy= out"
             )
         kind = obj.dtype if kind is None else kind
-        array = astype(obj, kind, bool(copy))
+        array = cuda_copies.astype(obj, kind, bool(copy))
         return obj.astype(kind, copy=bool(copy)) if array is NotImplemented else array
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
@@ -362,7 +426,7 @@ def mended() -> dict[str, Callable[..., Any]]:
         "searchsorted": searchsorted,
         # takes 0-d arrays
         "nonzero": nonzero,
-        # makes much of what is one subtraction
+        # counts to n
         "diff": diff,
         # has the first two axes
         "linalg.diagonal": diagonal,
@@ -389,7 +453,7 @@ def mended() -> dict[str, Callable[..., Any]]:
 def where(condition: Any, x1: Any, x2: Any) -> Any:
     """Choose by truth values; other conditions are CuPy's matter."""
     if condition.dtype == np.bool_:
-        return CHOOSE(condition, x1, x2)
+        return cuda_copies.CHOOSE(condition, x1, x2)
     return _optional.cupy().where(condition, x1, x2)
 
 
@@ -443,6 +507,11 @@ def qr(x: Any, *, mode: str) -> Any:
     return named(*_optional.cupy().linalg.qr(x, mode))
 
 
+def diagonal(x: Any, *, offset: int) -> Any:
+    """Return the diagonals of matrices."""
+    return x.diagonal(offset, -2, -1)
+
+
 def trace(x: Any, *, offset: int, dtype: DType) -> Any:
     """Return the sums of diagonals, by one launch."""
     add: Any = elementwise.add
@@ -453,20 +522,7 @@ THREE = 3, 3  # the sizes of two vectors
 
 
 def solve(a: Any, b: Any) -> Any:
-    """Solve stacks of linear equations; the stacks broadcast.
-
-    Parameters
-    ----------
-    a : cupy.ndarray, shape (..., M, M)
-        The matrices.
-    b : cupy.ndarray, shape (M,) or (..., M, K)
-        The right-hand sides.
-
-    Returns
-    -------
-    cupy.ndarray, shape (..., M) or (..., M, K)
-        The unknowns.
-    """
+    """Solve stacks of linear equations, (..., M, M) and (M,) or (..., M, K)."""
     cupy = _optional.cupy()
     if a.ndim == 2 and b.ndim <= 2 and b.size:  # noqa: PLR2004 - one matrix
         return cupy.linalg.solve(a, b)

@@ -1,12 +1,13 @@
-"""Functions that move elements of CUDA arrays: one launch, or the engine's copies.
+"""Functions that move elements of CUDA arrays: joined, repeated, sorted, selected.
 
-CuPy's kernels move one element a thread: half of what the memory can do.
+By one launch, or by the engine's copies: CuPy's kernels move one element a thread, half
+of what the memory can do.
 """
 
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 from xdev import _optional
 from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
+from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
 from xdev.memory.arrays import array_maker
 from xdev.ufunc.cuda_layout import SHORT
@@ -259,7 +261,7 @@ def tile(x: Any, repetitions: Shape) -> Any:
     ndim = max(x.ndim, len(repetitions))
     sizes = (*(1,) * (ndim - x.ndim), *x.shape)
     times = (*(1,) * (ndim - len(repetitions)), *repetitions)
-    return _repeated(x, sizes, times, lambda n, k: (k, n), lambda n: (1, n))
+    return _repeated(x, sizes, times, True)
 
 
 def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
@@ -272,24 +274,21 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
         return NotImplemented
     times = [1] * x.ndim
     times[axis] = repeats
-    return _repeated(x, x.shape, times, lambda n, k: (n, k), lambda n: (n, 1))
+    return _repeated(x, x.shape, times, False)
 
 
-def _repeated(
-    x: Any,
-    sizes: Sequence[int],
-    times: Sequence[int],
-    parted: Callable[[int, int], Shape],
-    spread: Callable[[int], Shape],
-) -> Any:
-    """Copy into a result whose axes are parted into what is x's and what repeats it."""
-    shape = tuple(n * k for n, k in zip(sizes, times, strict=True))
-    if min(times) < 0:
+def _repeated(x: Any, sizes: Sequence[int], times: Sequence[int], whole: bool) -> Any:
+    """Copy into a result whose axes are parted into what is x's and what repeats it.
+
+    ``whole``: what repeats an axis goes before its elements.
+    """
+    if min(times, default=0) < 0:
         return NotImplemented
-    out = new(shape, x.dtype)
-    parts = (parted(n, k) for n, k in zip(sizes, times, strict=True))
-    every = (spread(n) for n in sizes)
-    assign(out.reshape(sum(parts, ())), x.reshape(sum(every, ())))
+    counts, order = tuple(zip(sizes, times, strict=True)), -1 if whole else 1
+    out = new(tuple(n * k for n, k in counts), x.dtype)
+    parted = sum(((n, k)[::order] for n, k in counts), ())
+    spread = sum(((n, 1)[::order] for n in sizes), ())
+    assign(out.reshape(parted), x.reshape(spread))
     return out
 
 
@@ -399,14 +398,181 @@ def _accumulated(
     return out
 
 
+# Sorting, selecting and taking. CuPy sorts the lines of an array by one sort of all its
+# elements with their lines, which takes four times as long as a block for each line.
+
+SHARED = 48 * 1024  # bytes of a block's memory that every GPU has
+WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
+SORTED = 16  # elements that a thread sorts, at most
+MARKED, SUMMED = 32, 8  # elements that a thread marks, sums up
+INDEX = np.dtype(np.int64)
+PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
+
+
+def last(x: Any) -> int:
+    """Return an array's last number; the host waits for it."""
+    return int(x[-1])
+
+
+def sort(x: Any, *, axis: int, descending: bool, **_: bool) -> Any:
+    """Sort lines that a block can hold."""
+    return _sorted(x, axis, bool(descending), False)
+
+
+def argsort(x: Any, *, axis: int, descending: bool, **_: bool) -> Any:
+    """Return the places of lines' elements in their order."""
+    return _sorted(x, axis, bool(descending), True)
+
+
+def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
+    if x.dtype.kind not in "biuf" or type(axis) is not int:
+        return NotImplemented
+    if not -x.ndim <= axis < x.ndim or not x.size:
+        return NotImplemented
+    length, itemsize = x.shape[axis], x.dtype.itemsize
+    number = x.size // length  # of lines
+    longest = min(SHARED // min(itemsize, 4), MOST * SORTED)
+    if not 1 < length <= longest or number >= FAR:
+        return NotImplemented
+    threads = WARP
+    while threads * SORTED < length and threads < MOST:
+        threads *= 2
+    cpp, flags = cpp_name(x.dtype), (str(descending), str(places))
+    entry = f"xdev::sort_lines<{','.join((cpp, *flags)).lower()}>"
+    program = Program(entry, threads, -(-length // threads))
+    last = axis in {-1, x.ndim - 1}
+    lines = straight(x if last else x.swapaxes(axis, -1))
+    out = new(lines.shape, INDEX if places else x.dtype)
+    run(program, number, [lines, out], length)
+    return out if last else straight(out.swapaxes(axis, -1))
+
+
+def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
+    """Return where elements are not zero, or differ from those before them.
+
+    And, where the order of an array is given that x is sorted by, the number of the run
+    that each of its elements is of. The host waits: it must know how many there are.
+    """
+    cpp, one = cpp_name(x.dtype), str(differs).lower()
+    blocks = -(-x.size // (THREADS * MARKED))
+    counts = new((blocks + 1,), INDEX)
+    count = Program(f"xdev::count_marks<{cpp},{one}>", THREADS, MARKED)
+    run(count, blocks, [x, counts], x.size)
+    run(Program("xdev::sum_marks", MOST, SUMMED), 1, [x, counts], blocks)
+    out = new((last(counts),), INDEX)
+    inverse = None if order is None else new(x.shape, INDEX)
+    if out.size:
+        entry = f"xdev::place_marks<{cpp},{one},{str(order is not None).lower()}>"
+        more = [] if order is None else [order, inverse]
+        program = Program(entry, THREADS, MARKED)
+        run(program, blocks, [x, out, counts, *more], x.size)
+    return out, inverse
+
+
+def nonzero(x: Any) -> Any:
+    """Return the indices of what is not zero."""
+    if not x.ndim or not x.size:
+        return NotImplemented
+    (places, _), indices = _places(straight(x), False), []
+    for size in reversed(x.shape[1:]):
+        indices.append(elementwise.remainder(places, size))
+        places = elementwise.floor_divide(places, size)
+    return (places, *reversed(indices))
+
+
+#: What distinct values come with, by the functions' names.
+UNIQUE: dict[str, tuple[str, ...]] = {
+    "unique_all": ("indices", "inverse_indices", "counts"),
+    "unique_counts": ("counts",),
+    "unique_inverse": ("inverse_indices",),
+    "unique_values": (),
+}
+
+
+@cache
+def _result(name: str) -> Any:
+    """Return the type of what NumPy's function returns, which takes long to load."""
+    return type(getattr(np, name)(np.empty(0)))
+
+
+def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
+    ordering = not {"indices", "inverse_indices"}.isdisjoint(fields)
+
+    def unique(x: Any) -> Any:
+        if x.dtype.kind not in "biuf" or not x.size:
+            return NotImplemented
+        cupy, flat = _optional.cupy(), straight(x).reshape(-1)
+        order: Any = None
+        if ordering:
+            order = argsort(flat, axis=0, descending=False)
+            order = cupy.argsort(flat) if order is NotImplemented else order
+            ordered = flat[order]
+        else:
+            ordered = sort(flat, axis=0, descending=False)
+            ordered = cupy.sort(flat) if ordered is NotImplemented else ordered
+        first, inverse = _places(ordered, True, order)
+        values = ordered[first]
+        if not fields:
+            return values
+        parts = {"values": values}
+        if "inverse_indices" in fields:
+            parts |= {"inverse_indices": inverse.reshape(x.shape)}
+        if "indices" in fields:
+            parts |= {"indices": order[first]}
+        if "counts" in fields:
+            parts |= {"counts": cupy.diff(first, append=x.size)}
+        return _result(name)(**parts)
+
+    return unique
+
+
+def take(x: Any, indices: Any, *, axis: int | None) -> Any:
+    """Take rows that are words of 16 bytes, and begin where those may."""
+    cupy = _optional.cupy()
+    axis = 0 if axis is None and x.ndim == 1 else axis
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return NotImplemented
+    if type(indices) is not cupy.ndarray or indices.dtype.char not in "ilq":
+        return NotImplemented
+    axis %= x.ndim
+    row = prod(x.shape[axis + 1 :]) * x.itemsize
+    if indices.ndim != 1 or row % WORD or not x.size * indices.size:
+        return NotImplemented
+    count = prod(x.shape[:axis]) * indices.size * (row // WORD)
+    x = straight(x)
+    if count >= FAR or x.data.ptr % WORD:
+        return NotImplemented
+    indices = straight(indices)
+    out = new((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype)
+    index = cpp_name(indices.dtype)
+    program = Program(f"xdev::take_rows<uint4,{index}>", slots=3)
+    sizes = row // WORD, x.shape[axis], indices.size, count
+    run(program, blocks_of(count), [x, out, indices], *sizes)
+    return out
+
+
+def cross(x1: Any, x2: Any, *, axis: int) -> Any:
+    """Return cross products of vectors that lie one after the other."""
+    if axis not in {-1, x1.ndim - 1} or x1.shape != x2.shape or x1.shape[-1:] != (3,):
+        return NotImplemented
+    if x1.dtype != x2.dtype or x1.dtype.char not in PRODUCTS or not x1.size:
+        return NotImplemented
+    out, n = new(x1.shape, x1.dtype), x1.size // 3
+    program = Program(f"xdev::cross<{cpp_name(x1.dtype)}>", THREADS, 1)
+    run(program, -(-n // THREADS), [straight(x1), out, straight(x2)], n)
+    return out
+
+
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
 COPIES: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
-        *(astype, concat, cumulative_prod, cumulative_sum, diff, meshgrid, repeat),
-        *(roll, stack, tile, tril, triu),
+        *(argsort, astype, concat, cumulative_prod, cumulative_sum, diff, meshgrid),
+        *(nonzero, repeat, roll, sort, stack, take, tile, tril, triu),
     )
 }
+COPIES["linalg.cross"] = cross
+COPIES |= {name: _unique(name, fields) for name, fields in UNIQUE.items()}
 
 
 def quick(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
@@ -415,5 +581,18 @@ def quick(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[...
     def serve(*args: Any, **options: Any) -> Any:
         made = function(*args, **options)
         return own(*args, **options) if made is NotImplemented else made
+
+    return serve
+
+
+def of_views(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand contiguous views to CuPy's function, which copies views, as whole arrays."""
+    ndarray = _optional.cupy().ndarray
+
+    def serve(x: Any, **options: Any) -> Any:
+        # cuFFT wants real numbers aligned as complex ones are.
+        if x.base is not None and x._c_contiguous and not x.data.ptr % WORD:  # noqa: SLF001
+            x = ndarray(x.shape, x.dtype, x.data)
+        return function(x, **options)
 
     return serve

@@ -155,10 +155,6 @@ def _xp() -> Any:
     return importlib.import_module("array_api_compat.dask.array")
 
 
-def _eye(rows: int, columns: int, **options: Any) -> Any:
-    return _xp().eye(max(rows, columns), **options)[:rows, :columns]
-
-
 def _diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     parts = [lift(ends.get("prepend")), x, lift(ends.get("append"))]
     parts = [part for part in parts if part is not None]
@@ -215,7 +211,6 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 #: By the standard's names, with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
     "diff": _diff,  # computes what it is to put before
-    "eye": _eye,  # lacks blocks of what is wider than high
     "linalg.cholesky": _cholesky,  # gives the upper factor unless told
     "linalg.matrix_rank": _matrix_rank,  # asks Dask's svd for what it has not
     "linalg.svd": _svd,  # gives a plain tuple
@@ -410,7 +405,7 @@ def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     ValueError
         There is no such cut.
     """
-    lengths, reason = None, ""
+    lengths, refused = None, None
     try:
         if isinstance(chunks, dict):
             axes = normalize_axis_tuple(tuple(chunks), len(shape))
@@ -418,17 +413,15 @@ def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         lengths = _optional.dask_array().core.normalize_chunks(
             chunks, shape, dtype=dtype
         )
-    except ZeroDivisionError:
-        reason = " (0 is no length)"
-    except (TypeError, ValueError) as error:
-        reason = f" ({error})"
+    except (ArithmeticError, TypeError, ValueError) as caught:
+        refused = caught
     least = min(map(min, lengths or ()), default=0)
     if lengths is None or tuple(map(sum, lengths)) != shape or least < 0:
         raise ValueError(
-            f"chunks={chunks!r} does not cut an array of shape {shape}{reason}: give a "
+            f"chunks={chunks!r} does not cut an array of shape {shape}: give a "
             f"length, chunks=1000, one for each axis, in which -1 is all of it, "
             f"chunks=(1000, -1), or chunks='auto'"
-        )
+        ) from refused
     return lengths
 
 

@@ -78,7 +78,6 @@ _COMPARISONS = frozenset(
 _PAIRS = frozenset(
     ("maximum", "minimum")
 )  # NumPy warns where their output is positional
-_BITS = 64  # of the widest integers
 _LARGE = 1 << 15  # elements: from here on the time of a call is measured
 
 
@@ -492,8 +491,9 @@ def _comparable(values: list[Any]) -> list[Any]:
     def wide(x: Any) -> Any:
         if type(x) is not int or ends.min <= x <= ends.max:
             return x
-        if x.bit_length() > _BITS or x < np.iinfo(np.int64).min:
-            return float("inf") if x > 0 else -float("inf")
-        return np.uint64(x) if x > np.iinfo(np.int64).max else np.int64(x)
+        for kind in (np.int64, np.uint64):
+            if np.iinfo(kind).min <= x <= np.iinfo(kind).max:
+                return kind(x)
+        return float("inf") if x > 0 else -float("inf")
 
     return list(map(wide, values))

@@ -16,12 +16,7 @@ from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError, type_name
-from xdev.facade.backends import (
-    HOST_SCALARS,
-    NAMES,
-    PYTHON_SCALARS,
-    is_numpys,
-)
+from xdev.facade.backends import HOST_SCALARS, NAMES, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.argument_errors import (
     mismatch,
@@ -224,7 +219,8 @@ def dispatch(
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
     library = libraries.get(type(x)) or library_of(x, name)
-    return library.bound(name, x)
+    one = not library.multi_device
+    return library.functions[name] if one else library.bound(name, x)
 
 
 def own_function(name: str) -> Any:

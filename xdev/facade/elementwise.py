@@ -15,8 +15,7 @@ from xdev.ufunc.ufuncs import Ufunc
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.backends import Array
-    from xdev.facade.signatures import Binary, BinaryTest, Unary, UnaryTest
+    from xdev.facade.backends import Array, Binary, BinaryTest, Unary, UnaryTest
 
 #: Of each what it is, and an example: its arguments, of which the first is made an
 #: array, and the array that it shows.

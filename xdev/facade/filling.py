@@ -19,7 +19,7 @@ from xdev.ufunc.argument_errors import elsewhere, mismatch, misplaced, where_is
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.backends import Array, DType
+    from xdev.facade.backends import Array, DType, ShapeLike
 
 __all__ = [
     "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros",
@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: Types of numbers of the host, which go to every device.
-HOSTS = (np.generic, int, float, complex, np.ndarray)
+NUMBERS = (int, float, complex, np.number, np.bool)
 
 
 def checked(name: str, value: Any, like: Any, device: object) -> Any:
@@ -60,20 +60,15 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
     """
     if is_freed(value):
         raise use_after_free(value, f"xdev.{name}: fill_value")
-    if type(value) is np.ndarray and not value.ndim:
+    if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
-    if isinstance(value, np.generic):
-        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
-    else:
-        scalar = getattr(value, "shape", None) == ()
-        good = isinstance(value, int | float | complex) or scalar
-    if not good:
+    if isinstance(value, NUMBERS) and not isinstance(value, np.timedelta64):
+        return value
+    if isinstance(value, np.generic) or getattr(value, "shape", None) != ():
         raise TypeError(
             f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
             f"int, float or complex, or a 0-d array"
         )
-    if isinstance(value, HOSTS):
-        return value
     here = where_is(value)
     if here is None:
         return value
@@ -93,7 +88,7 @@ _zeros: Any = np.zeros
 
 
 def empty(
-    shape: int | tuple[int, ...],
+    shape: ShapeLike,
     dtype: DType = None,
     *more: Never,
     device: object = None,
@@ -186,7 +181,7 @@ def empty_like(
 
 
 def full(
-    shape: int | tuple[int, ...],
+    shape: ShapeLike,
     fill_value: complex,
     dtype: DType = None,
     *more: Never,
@@ -275,14 +270,11 @@ def full_like(
     """
     if not more and type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full_like", fill_value, x, device)
-    plain = type(x) is np.ndarray and device is chunks is None and not more
-    if plain and x.dtype not in FREED:
-        return HOST.full_like(x, fill_value, dtype)
     return _like("full_like", more, x, dtype, device, chunks, fill_value)
 
 
 def ones(
-    shape: int | tuple[int, ...],
+    shape: ShapeLike,
     dtype: DType = None,
     *more: Never,
     device: object = None,
@@ -357,14 +349,11 @@ def ones_like(
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
-    plain = type(x) is np.ndarray and device is chunks is None and not more
-    if plain and x.dtype not in FREED:
-        return HOST.ones_like(x, dtype)
     return _like("ones_like", more, x, dtype, device, chunks)
 
 
 def zeros(
-    shape: int | tuple[int, ...],
+    shape: ShapeLike,
     dtype: DType = None,
     *more: Never,
     device: object = None,
@@ -447,9 +436,6 @@ def zeros_like(
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
-    plain = type(x) is np.ndarray and device is chunks is None and not more
-    if plain and x.dtype not in FREED:
-        return HOST.zeros_like(x, dtype)
     return _like("zeros_like", more, x, dtype, device, chunks)
 
 
@@ -465,9 +451,12 @@ def _like(
     """Make an array of the shape of another, where that is unless told otherwise."""
     if more:
         raise misplaced(own_function(name), more)
-    if chunks is not None:
+    plain = type(x) is np.ndarray and device is chunks is None
+    if plain and x.dtype not in FREED:
+        where: Any = HOST
+    elif chunks is not None:
         where = factory(device_of(x) if device is None else device, chunks)
-    elif stays(x, device):
+    elif device is None or stays(x, device):
         where = factory_of(x, name)
     else:
         make = getattr(factory(device), name.removesuffix("_like"))

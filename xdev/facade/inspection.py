@@ -425,19 +425,17 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 
 def _promoted(things: tuple[Any, ...]) -> Any:
-    """Return what arrays, numbers and data types promote to, of whatever library."""
-    foreign, plain = None, False
-    for index, thing in enumerate(things):
-        library = owner_of(thing, "result_type", f"argument {index}")
-        array = has_dtype(thing) and type(thing) not in HOST_SCALARS
-        if library is None:
-            plain |= array
-        elif array:
-            return _promoted_by(library, thing, things)
-        elif foreign is None:
-            foreign = library, thing
-    if foreign is not None and not plain:  # else they follow the arrays
-        return _promoted_by(*foreign, things)
+    """Promote by the first library but NumPy among the arrays, or the data types."""
+    owners = [
+        owner_of(thing, "result_type", f"argument {index}")
+        for index, thing in enumerate(things)
+    ]
+    arrays = [has_dtype(x) and type(x) not in HOST_SCALARS for x in things]
+    asked = arrays if any(arrays) else [True] * len(things)  # data types follow arrays
+    for library, like, counts in zip(owners, things, asked, strict=True):
+        if counts and library is not None:
+            function = library.bound("result_type", like)
+            return function(*(_in_terms_of(library, each) for each in things))
     return np.result_type(
         *(
             each if type(each) in PYTHON_SCALARS else numpy_dtype_of(each)
@@ -446,14 +444,8 @@ def _promoted(things: tuple[Any, ...]) -> Any:
     )
 
 
-def _promoted_by(library: Library, like: Any, things: tuple[Any, ...]) -> Any:
-    """Return what things promote to by a library's rules, in its data types."""
-    function = library.bound("result_type", like)
-    return function(*(_in_terms_of(library, each) for each in things))
-
-
 def _in_terms_of(library: Library, thing: Any) -> Any:
-    """Return a library's own form of an array, number or data type."""
+    """Return an array, number or data type as the library's function takes it."""
     if type(thing) in PYTHON_SCALARS:
         return thing
     if not has_dtype(thing):

@@ -302,16 +302,13 @@ def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
                 if held == 1 or held is None:
                     sizes[at] = size
                 elif size is not None:
-                    raise ValueError(_do_not_broadcast(shapes))
+                    listed = ", ".join(map(str, shapes))
+                    raise ValueError(
+                        f"xdev.broadcast_shapes: shapes {listed} do not broadcast: "
+                        f"sizes along an axis must be equal or 1"
+                    )
             at += 1
     return tuple(sizes)
-
-
-def _do_not_broadcast(shapes: tuple[tuple[int | None, ...], ...]) -> str:
-    return (
-        f"xdev.broadcast_shapes: shapes {', '.join(map(str, shapes))} do not "
-        f"broadcast: sizes along an axis must be equal or 1"
-    )
 
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:

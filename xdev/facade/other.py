@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, final
 import array_api_compat
 import numpy as np
 
-from xdev import _optional
 from xdev.device import device_of
 from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
@@ -46,13 +45,6 @@ def _unique_all(x: Any) -> Any:
     return strict.UniqueAllResult(values, first, inverse, counts)
 
 
-def _torch_limits(name: str) -> Callable[..., Any]:
-    def limits(type: Any) -> Any:
-        return getattr(_optional.torch(), name)(getattr(type, "dtype", type))
-
-    return limits
-
-
 def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
     xp = importlib.import_module("array_api_strict")
     result = xp.isin(x1, x2)
@@ -68,9 +60,6 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 #: By the namespace's name and the standard's, with the reason.
 MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "array_api_compat.torch": {
-        # Of another kind of dtype array_api_compat asks for its dtype.
-        "finfo": _torch_limits("finfo"),
-        "iinfo": _torch_limits("iinfo"),
         "unique_all": _unique_all,  # PyTorch counts, but does not say where
     },
     "array_api_strict": {
@@ -80,9 +69,6 @@ MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "linalg.matrix_rank": _matrix_rank,  # takes rtol for an absolute size
     },
 }
-
-#: By the namespace's name: why nothing can be written to the library's arrays.
-IMMUTABLE: Mapping[str, str] = {"jax.numpy": "JAX's arrays are immutable"}
 
 
 @final
@@ -133,8 +119,8 @@ class StandardLibrary(Library):
         **keywords: Any,  # noqa: ARG002 - none of theirs has any
     ) -> Any:
         """Compute, check, then write: few of these libraries have ``out=``."""
-        if self.namespace.__name__ in IMMUTABLE:
-            raise never_written(name, out, IMMUTABLE[self.namespace.__name__])
+        if self.namespace.__name__ == "jax.numpy":
+            raise never_written(name, out, "JAX's arrays are immutable")
         result = function(*values)
         if result.shape != out.shape:
             raise misfit(name, out, result.shape, result.dtype)

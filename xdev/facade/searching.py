@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from xdev.facade.backends import gives_indices
 from xdev.facade.dispatch import (
     dispatch,
     dispatch_alike,
@@ -11,7 +12,6 @@ from xdev.facade.dispatch import (
     dispatch_two,
     launches,
 )
-from xdev.facade.signatures import gives_indices
 
 if TYPE_CHECKING:
     from typing import Never

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xdev.facade.backends import gives_bools
 from xdev.facade.dispatch import dispatch, dispatch_all, library_of
-from xdev.facade.signatures import gives_bools
 from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:

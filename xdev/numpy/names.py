@@ -40,7 +40,6 @@ PLACED = frozenset((
     *("asanyarray", "asarray", "astype", "fft.fftfreq", "fft.rfftfreq", "from_dlpack"),
     *("empty_like", "full_like", "ones_like", "zeros_like"),
 ))  # fmt: skip
-_TAKEN = {"copy", "d", "dtype", "fill_value", "n"}  # arguments that the facade's take
 
 
 def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,11 +58,6 @@ def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
             return _on_device(numpys(*args, **options), device)
         if stays(like, device):
             return call(name, numpys, args, options)
-        if unknown := options.keys() - _TAKEN:
-            raise TypeError(
-                f"xdev.numpy.{name}: {min(unknown)}= goes with no device= but the "
-                f"array's own: copy it first, with xdev.to_device(x, '{device}')"
-            )
         return own(*args, device=device, **options)
 
     make.__qualname__ = name

@@ -13,6 +13,8 @@ from xdev.random.draws import Philox
 if TYPE_CHECKING:
     from xdev.device import Device
 
+FLOAT32 = np.dtype(np.float32)
+
 
 @final
 class Generator:
@@ -82,10 +84,9 @@ class Generator:
         >>> rng.random(3) < 1
         array([ True,  True,  True])
         """
-        kind = draws.float_dtype(dtype, "random")
-        if kind == draws.FLOAT64:
+        if draws.float_dtype(dtype, "random") == draws.FLOAT64:
             return self._draws.floats(kernels.uniform64, size, 0.0, 1.0, out=out)
-        return self._draws.floats(kernels.uniform32, size, dtype=kind, out=out)
+        return self._draws.floats(kernels.uniform32, size, dtype=FLOAT32, out=out)
 
     def standard_normal(
         self, size: Any = None, dtype: Any = np.float64, out: Any = None
@@ -94,10 +95,9 @@ class Generator:
 
         Parameters, result and errors are those of :meth:`random`.
         """
-        kind = draws.float_dtype(dtype, "standard_normal")
-        if kind == draws.FLOAT64:
+        if draws.float_dtype(dtype, "standard_normal") == draws.FLOAT64:
             return self._draws.floats(kernels.normal64, size, 0.0, 1.0, out=out)
-        return self._draws.floats(kernels.normal32, size, dtype=kind, out=out)
+        return self._draws.floats(kernels.normal32, size, dtype=FLOAT32, out=out)
 
     def standard_exponential(
         self,
@@ -110,10 +110,9 @@ class Generator:
 
         Parameters, result and errors are those of :meth:`random`; ``method`` is unused.
         """
-        kind = draws.float_dtype(dtype, "standard_exponential")
-        if kind == draws.FLOAT64:
+        if draws.float_dtype(dtype, "standard_exponential") == draws.FLOAT64:
             return self._draws.floats(kernels.exponential64, size, 1.0, out=out)
-        return self._draws.floats(kernels.exponential32, size, dtype=kind, out=out)
+        return self._draws.floats(kernels.exponential32, size, dtype=FLOAT32, out=out)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Uniform numbers of [low, high), in float64.

@@ -112,8 +112,8 @@ def _check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -
     compared = facade.greater if end else facade.greater_equal
     wrong = facade.any(compared(low, high)) if arrays else low > high - (not end)
     if bool(wrong):
-        relation = (">" if end else ">=") if not one else ("<" if end else "<=")
-        message = f"high {relation} 0" if one else f"low {relation} high"
+        relation = ">" if end else ">="
+        message = f"high {'<' if end else '<='} 0" if one else f"low {relation} high"
         raise ValueError(f"{message}: the range holds no integer")
 
 
@@ -169,7 +169,7 @@ def choice(draws: Draws, a: Any, size: Any, replace: bool, p: Any, axis: int) ->
     indices = draw(draws, population, shape, p)
     if pool is None:
         return (
-            facade.astype(indices, INT64)
+            facade.astype(indices, INT64, copy=False)
             if size is not None
             else np.int64(int(indices))
         )
