@@ -5,6 +5,7 @@ import sys
 import textwrap
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from xdev.errors import OutOfMemoryError
@@ -155,7 +156,7 @@ def test_the_facades_transforms_and_linear_algebra_try_again(
     namespace = SimpleNamespace(**{room: own}) if room else own
     monkeypatch.setattr(cupy, "namespace", namespace)
     monkeypatch.setitem(sys.modules, "array_api_compat.cupy", namespace)
-    assert cupy.bound(name, None)(21, scale=2) == 42
+    assert cupy.bound(name, None)(np.asarray(21), scale=2) == 42
     assert (library.calls, pool.stats().retries) == (2, 1)
 
 
