@@ -41,7 +41,8 @@ QUICK = "not cuda and not soak"
 SHARED_LAWS = [
     *("facade/test_calls.py", "facade/test_ufuncs.py", "memory/test_pools.py"),
     *("memory/test_free.py", "transfer/test_copies.py", "ufunc/test_cuda.py"),
-    *("ufunc/test_cpu_threads.py", "ufunc/test_vectorize_object.py"),
+    *("ufunc/test_cpu_threads.py", "ufunc/test_kernel.py"),
+    "ufunc/test_vectorize_object.py",
 ]
 
 

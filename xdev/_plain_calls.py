@@ -111,9 +111,8 @@ TAKEN = {data_type(char): data_type(char).type for char in "?bhilBHILefdFD"}
 Readers = dict[type, "collections.abc.Callable[[Any], tuple[Any, ...] | None]"]
 
 
-_cuda: Any = SimpleNamespace(
-    array=None, several_streams=False
-)  # what connect() adds to
+#: What `connect` adds to.
+_cuda: Any = SimpleNamespace(array=None, several_devices=False, several_streams=False)
 _streams: set[int] = set()  # known ones
 _readers: Readers = {}
 
@@ -421,6 +420,8 @@ class Launches:
 
     def __call__(self, *operands: Any) -> Any:
         """Launch for operands."""
+        if not self.known:
+            return NotImplemented
         key, values = self._read(operands)
         plan = self.known.get(key)
         if plan is None:
