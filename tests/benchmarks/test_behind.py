@@ -24,7 +24,7 @@ ALONE = {
     "tracking": "what tracking adds to the pool's own calls",
 }
 KEPT = sorted((Path(behind.__file__).parent / "results").glob("????-??-??-*.json"))
-WHOLE = [path for path in KEPT if not path.stem.endswith(("-bench", "-first"))]
+WHOLE = [path for path in KEPT if not path.stem.endswith(("-bench", "-first", "-x2"))]
 
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
