@@ -54,9 +54,9 @@ class TimingMagics(Magics):
 
         It prints the line that ``%timeit`` prints, of wall time from idle device to
         idle device, and below it what a reader must know: whether the device waited
-        for the host, the call for the device, or the device's clock slowed down. The
-        statement runs once more than ``%timeit`` would run it: the first call, which
-        compiles and fills pools, is in no figure.
+        for the host, or the call for the device. The statement runs once more than
+        ``%timeit`` would run it: the first call, which compiles and fills pools, is in
+        no figure.
 
         Options:
 

@@ -151,6 +151,16 @@ def test_views_of_a_pools_memory_are_in_use_on_every_device(device):
     assert memory.free(x) > 0
 
 
+def test_a_refusal_that_is_kept_is_no_view(device):
+    x = xdev.ones(SHAPE, device=device)
+    view = x[1:]
+    with pytest.raises(InUseError) as kept:
+        memory.free(x)
+    del view
+    assert memory.free(x) > 0
+    assert kept.value.__traceback__ is not None
+
+
 def test_a_list_of_freed_arrays_makes_none():
     x = xdev.ones(3, device="cpu")
     memory.free(x)

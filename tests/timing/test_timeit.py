@@ -73,7 +73,7 @@ def test_a_statement_takes_its_setup_as_in_the_standard_library(device, as_keywo
         timeit("seen", number=1)
     assert "globals=globals()" in refused.value.__notes__[0]
     seen = []
-    timeit("pass", lambda: seen.append(1), number=5, repeat=2)
+    timeit("pass", lambda: seen.append(1), number=5, repeat=2, device="cpu")
     assert len(seen) == 3  # the first call and two runs
 
 

@@ -552,12 +552,12 @@ class Factory:
         return out
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        """Return the frequencies of a Fourier transform [1/s]."""
-        return self.asarray(self.namespace.fft.fftfreq(n, d), dtype, None)
+        """Return the frequencies of a Fourier transform [1/s], in the pool's memory."""
+        return self.asarray(self.namespace.fft.fftfreq(n, d), dtype, copy=True)
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
         """Return those of a real one."""
-        return self.asarray(self.namespace.fft.rfftfreq(n, d), dtype, None)
+        return self.asarray(self.namespace.fft.rfftfreq(n, d), dtype, copy=True)
 
 
 def as_shape(shape: Any) -> Shape:

@@ -355,6 +355,13 @@ def _changes(ordered: Any) -> Any:
     return changes
 
 
+def _meshgrid(*arrays: Any, indexing: Any) -> Any:
+    views = np.meshgrid(*arrays, indexing=indexing, copy=False)
+    if TRACKING.off and sum([x.nbytes for x in views]) < POOLED_FROM:
+        return tuple([x.copy() for x in views])
+    return tuple(HOST.asarray(x, None, copy=True) for x in views)
+
+
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
     "clip": clip,  # the result must keep x's data type
@@ -369,6 +376,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "diff": diff,  # counts to n
     "tril": _triangle("tril"),  # creation functions come from the pool
     "triu": _triangle("triu"),  # likewise
+    "meshgrid": _meshgrid,  # its copies are not of the pool
     "sort": sort,  # has no descending=
     "argsort": argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int

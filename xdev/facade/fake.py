@@ -7,6 +7,7 @@ as the device's.
 
 from __future__ import annotations
 
+import math
 import operator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
@@ -86,12 +87,12 @@ class FakeFactory(Factory):
             setattr(self, name, partial(self._make, name, getattr(HOST, name)))
 
     def _make(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
-        """Make an array; one of a shape only if the device has room for it."""
+        """Make an array, if the device has room for it; sizes are the host's."""
         if name in SHAPED:
             args = (as_shape(args[0]), *args[1:])
-            make_room(_least(name, args), self.device.index)
         elif name == "linspace":
             operator.index(args[2])
+        make_room(_least(name, args), self.device.index)
         return run(f"xdev.{name}", make, *args, on=self.device)
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
@@ -115,14 +116,25 @@ class FakeFactory(Factory):
 
 
 def _least(name: str, args: tuple[Any, ...]) -> int:
-    """Return how many bytes an array of a shape has; 0 where that is not known.
+    """Return how many bytes an array has at least; 0 where that is not known.
 
     Invalid arguments are refused later, by the function that makes the array.
     """
-    kind = args[-1]
     try:
-        if kind is None:
-            kind = dtype_of_number(args[1]) if name == "full" else np.float64
-        return size_of(args[0], to_numpy_dtype(kind))
+        dtype = args[3] if name == "linspace" else args[-1]
+        if name in SHAPED:
+            shape = args[0]
+            dtype = dtype_of_number(args[1]) if name == "full" and not dtype else dtype
+        elif name == "eye":
+            shape = args[:2]
+        elif name == "linspace":
+            shape = args[2]
+        elif name == "arange":
+            start, stop, step, _ = args
+            start, stop = (0, start) if stop is None else (start, stop)
+            shape = max(math.ceil((stop - start) / step), 0)
+        else:
+            return 0
+        return size_of(as_shape(shape), to_numpy_dtype(dtype or "float64"))
     except (TypeError, ValueError, ArithmeticError):
         return 0

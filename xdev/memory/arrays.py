@@ -517,6 +517,7 @@ def _refuse_views(held: list[Any]) -> None:
     """
     count = references(held)[0] - ALONE - 1
     if count > 0:
+        held.clear()  # an error that is kept has its frames: they are no view
         message = f"{count} view(s) still use this array's memory: drop them first"
         raise InUseError(message)
 

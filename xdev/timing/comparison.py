@@ -53,16 +53,20 @@ class ResultsDifferError(XdevError, ValueError):
     """
 
 
+WHOLE = " as a whole"  # of a list or mapping, beside its parts
+
+
 def to_host(result: object, place: str = "") -> dict[str, object]:
     """Copy the parts of a result to the host, by their places in it.
 
     Of a mapping or of a list of arrays they are several. They are copied always, since
     the next candidate may write into the same buffer.
     """
+    kind = "mapping"
     if isinstance(result, tuple | list) and any(map(_has_parts, result)):
-        result = dict(enumerate(result))
+        result, kind = dict(enumerate(result)), "list"
     if isinstance(result, Mapping):
-        parts: dict[str, object] = {}
+        parts: dict[str, object] = {f"{place}{WHOLE}": f"{kind} of {len(result)}"}
         for key, part in result.items():
             parts |= to_host(part, f"{place}[{key!r}]")
         return parts
@@ -77,6 +81,10 @@ def _has_parts(part: object) -> bool:
     if isinstance(part, tuple | list):
         return any(map(_has_parts, part))
     return isinstance(part, Mapping) or hasattr(part, "shape")
+
+
+def _places(parts: dict[str, object]) -> list[str]:
+    return [place for place in parts if not place.endswith(WHOLE)]
 
 
 def check_agreement(
@@ -101,7 +109,7 @@ def check_agreement(
         They differ; the text names both candidates and the largest difference.
     """
     (name, expected), (other, actual) = first, second
-    said = f"parts {[*expected]} against {[*actual]}"
+    said = f"parts {_places(expected)} against {_places(actual)}"
     if expected.keys() == actual.keys():
         said = ""
         for place, part in expected.items():

@@ -299,6 +299,8 @@ _rules: dict[type, Rule | None] = {
     **dict.fromkeys((list, tuple, deque, dict, SimpleNamespace)),  # None: rebuilding
     **dict.fromkeys((array.array, bytearray, set, memoryview), _content),
 }
+#: Types of adapt's own; and libraries, by name: none is imported for it.
+OWN, LIBRARIES = frozenset((object, *_rules)), frozenset(("numpy", "cupy", "torch"))
 _rules_by_type: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
 
 
@@ -459,7 +461,7 @@ class _Adapt:
         Raises
         ------
         TypeError
-            ``kind`` is not a type.
+            ``kind`` is not a type, or adapt has a rule for it.
 
         Examples
         --------
@@ -475,6 +477,10 @@ class _Adapt:
         """
         if not isinstance(kind, type):
             raise TypeError(f"adapt.register takes a type, not {kind!r}: pass type(x)")
+        if kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES:
+            raise TypeError(
+                f"adapt has its own rule for {kind.__name__}: register a class of yours"
+            )
 
         def add(rule: OwnRule) -> OwnRule:
             with _lock:

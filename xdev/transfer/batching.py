@@ -24,7 +24,7 @@ from xdev._progress import Progress
 from xdev.device import Stream, current_stream, registry
 from xdev.device.choice import target_of
 from xdev.device.streams import live_streams
-from xdev.errors import ConfigurationError, XdevError
+from xdev.errors import ConfigurationError, XdevError, shown
 from xdev.memory import registry as pools
 from xdev.memory.arrays import mark_uses
 from xdev.memory.reclamation import TRIMMED
@@ -100,10 +100,9 @@ def batches(
     >>> [a + b for a, b in batches(pairs, "cpu")]
     [array([3]), array([7])]
     """
+    _check_iterable(iterable)
     target = target_of(device, iterable, "batches(iterable, device)")
-    if index(prefetch) < 1:
-        message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
-        raise ConfigurationError(message)
+    _check_prefetch(prefetch)
     source = iter(iterable)  # now: a loader starts its workers
     on_cpu = target.type == "cpu"
     if isinstance(iterable, np.ndarray) and not (on_cpu and target.library is None):
@@ -116,6 +115,29 @@ def batches(
         feed.end_with(moved)
     total = length_hint(iterable, -1)  # a generator has none
     return _shown(moved, total if total >= 0 else None) if progress else moved
+
+
+def _check_iterable(iterable: Any) -> None:
+    """Raise TypeError unless there may be items; no code of the iterable's runs yet."""
+    kind, flat = type(iterable), getattr(iterable, "shape", None) == ()
+    if (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")) and not flat:
+        return
+    reason = "a 0-d array" if flat else "not iterable"
+    raise TypeError(
+        f"the iterable of batches is {shown(iterable)} ({reason}): call "
+        f"xdev.batches(iterable, device) with a list, a loader or an array"
+    )
+
+
+def _check_prefetch(prefetch: Any) -> None:
+    try:
+        enough = index(prefetch) >= 1
+    except TypeError as error:
+        message = f"batches(prefetch={shown(prefetch)}): give a whole number, such as 2"
+        raise TypeError(message) from error
+    if not enough:
+        message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
+        raise ConfigurationError(message)
 
 
 def _item(x: Any) -> Any:
