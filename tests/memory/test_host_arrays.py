@@ -1,6 +1,7 @@
 """NumPy arrays on the pool: lifetimes, shapes, what is not pooled."""
 
 import copy
+import ctypes
 import pickle
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
+import xdev
 from xdev import memory
 
 FLOAT, POOLED = np.dtype("f4"), 1 << 16  # from here on pooled [B]
@@ -114,3 +116,19 @@ def test_pinned_arrays_are_pinned_and_come_back(cuda):  # noqa: ARG001
     assert memory.allocated("cpu", "pinned") > before
     del array
     assert memory.allocated("cpu", "pinned") == before
+
+
+def test_zeros_in_locked_memory_are_zeros():
+    x = xdev.ones(5_000_000, device="cpu")
+    address, nbytes = x.ctypes.data, x.nbytes
+    libc = ctypes.CDLL(None)
+    place = ctypes.c_void_p(address + nbytes // 2), ctypes.c_size_t(4096)
+    if libc.mlock(*place):
+        pytest.skip("the system lets no memory be locked here")
+    try:
+        del x
+        again = xdev.zeros(5_000_000, device="cpu")
+        assert again.ctypes.data == address
+        assert not again.any()
+    finally:
+        libc.munlock(*place)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional, native
 from xdev.device import Device
 from xdev.device.cuda import current_stream_function
+from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
 from xdev.memory.bridges import device_pool
 from xdev.memory.pools import Part
@@ -241,5 +242,7 @@ class CupyBridge:
         """Say whether CuPy's pinned memory comes from here; an allocation tells."""
         try:
             return isinstance(self._cupy.cuda.alloc_pinned_memory(1).mem, PinnedLease)
+        except OutOfMemoryError as error:  # the pool has reached its limit
+            return error.device == "cpu (pinned)"
         except Exception:  # noqa: BLE001 - a user's allocator may raise what it likes
             return False

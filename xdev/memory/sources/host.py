@@ -68,7 +68,10 @@ class HostSource:
         if last <= first or sys.platform != "linux":  # others keep what is there
             return slice(0, 0)
         memory = self._maps[segment]
-        memory.madvise(mmap.MADV_DONTNEED, first - _start(memory), last - first)
+        try:
+            memory.madvise(mmap.MADV_DONTNEED, first - _start(memory), last - first)
+        except OSError:  # locked pages stay
+            return slice(0, 0)
         return slice(first - address, last - address)
 
     def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
