@@ -210,6 +210,13 @@ def test_empty_arrays_without_memory_go_with_those_of_any_device(gpu, there):
 X = np.zeros((2, 3), np.float32)
 
 
+@pytest.mark.parametrize("address", [0, 64])
+def test_elements_in_memory_of_no_device_are_refused_with_several(gpu, address):
+    add = gpu.ufunc("add")
+    with gpu.devices(2), pytest.raises(ValueError, match=r"\(2, 3\).*no CUDA device"):
+        add(gpu.array(X, 0), Exporter(X, address=address))
+
+
 @pytest.mark.parametrize(
     ("args", "keywords", "error", "text"),
     [

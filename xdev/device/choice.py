@@ -558,7 +558,7 @@ def _exported(x: Any) -> Device | None:
         address, cuda = interface["data"][0], cast("Any", registry.backend("cuda"))
         if address:
             Device("cuda:0").require()
-        index = cuda.index_of_pointer(address)
+        index = cuda.index_of_memory(address, interface["shape"])
         # An empty array without memory is wherever the caller is.
         return Device(f"cuda:{cuda.current() if index is None else index}")
     native = traced(x)

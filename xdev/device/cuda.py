@@ -165,6 +165,23 @@ class CudaBackend(Backend):
         index = int(runtime.pointerGetAttributes(address).device)
         return None if index < 0 else index
 
+    def index_of_memory(self, address: int, shape: tuple[int, ...]) -> int | None:
+        """Return the device of an array's memory; None of an empty one without any.
+
+        Raises
+        ------
+        ValueError
+            It has elements, and its memory is no device's.
+        """
+        index = self.index_of_pointer(address)
+        if index is None and 0 not in shape:
+            raise ValueError(
+                f"an array of shape {tuple(shape)} is, by __cuda_array_interface__, at "
+                f"{address:#x}, where no CUDA device has memory: pass host memory as a "
+                f"NumPy array, by xdev.to_device(x, 'cuda')"
+            )
+        return index
+
 
 def cupy_function(module: Any, name: str, kind: str) -> int:
     """Return the address of a C function that a module of CuPy's offers to others.

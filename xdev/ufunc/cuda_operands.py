@@ -100,10 +100,16 @@ class Array:
 
     @property
     def device(self) -> int | None:
-        """The index of its device; None of an empty array that has no memory."""
+        """The index of its device; None of an empty array that has no memory.
+
+        Raises
+        ------
+        ValueError
+            It has elements, and its memory is no device's.
+        """
         if type(self.held) is _optional.cupy().ndarray:
             return int(self.held.data.device_id)
-        return BACKEND.index_of_pointer(self.address)
+        return BACKEND.index_of_memory(self.address, self.shape)
 
     def cupy(self) -> Any:
         """Return a CuPy array of the same memory: no copy, no synchronise."""
