@@ -11,8 +11,11 @@ compared with NumPy's: one that is wrong is a hazard, and fails the run. The poo
 back what they cache once a minute.
 
 Between rounds, every few seconds: the bytes that the pools reserved and that are in
-use, the process's resident memory and, on CUDA, what the card has in use, by whomever.
-A straight line is fitted through the last three quarters. Reserved and process memory
+use, the process's resident memory without the pages that the C library keeps free
+(glibc gives them back first) and, on CUDA, what the card has in use, by whomever. A
+straight line is fitted through each minute's mean, but for the first quarter: within
+a minute the pools fill, and samples depend on each other; so runs of less than five
+minutes tell nothing. Reserved and process memory
 are flat if they grow by less than 1 % or 8 MiB an hour, whichever is more, or by less
 than two standard errors of the line's slope, which matters in short runs. The card's
 memory is told and not judged: other programs use it, too.
@@ -20,6 +23,7 @@ memory is told and not judged: other programs use it, too.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import threading
@@ -39,6 +43,7 @@ from xdev import errors, memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+LIBC = ctypes.CDLL(None)
 MIB = 1 << 20
 LARGEST = 18  # of an array: 2^18 elements
 HELD = 64  # arrays that stay while others come and go
@@ -270,6 +275,8 @@ def refused(kind: type[Exception]) -> Iterator[None]:
 def sample(device: xdev.Device) -> dict[str, int]:
     """Return what is in use, by name [B]."""
     kinds = dict.fromkeys((str(device), "cpu"))
+    if hasattr(LIBC, "malloc_trim"):
+        LIBC.malloc_trim(0)
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     used = {
         "reserved": sum(memory.reserved(each) for each in kinds),
@@ -294,7 +301,12 @@ def fitted(seconds: list[float], nbytes: list[int]) -> dict[str, Any]:
     {'mean': 50, 'growth an hour': 0, 'standard error': 0, 'flat': True}
     """
     first = len(seconds) // 4
-    hours, y = np.array(seconds[first:]) / 3600, np.array(nbytes[first:], float)
+    times, values = np.array(seconds[first:]), np.array(nbytes[first:], float)
+    _, minutes, samples = np.unique(
+        times // MINUTE, return_inverse=True, return_counts=True
+    )
+    hours = np.bincount(minutes, times) / samples / 3600
+    y = np.bincount(minutes, values) / samples
     off = hours - hours.mean()
     spread = float(off @ off) or 1.0
     slope = float(off @ y) / spread
