@@ -11,14 +11,12 @@ compared with NumPy's: one that is wrong is a hazard, and fails the run. The poo
 back what they cache once a minute.
 
 Between rounds, every few seconds: the bytes that the pools reserved and that are in
-use, the process's resident memory without the pages that the C library keeps free
-(glibc gives them back first) and, on CUDA, what the card has in use, by whomever. A
-straight line is fitted through each minute's mean, but for the first quarter: within
-a minute the pools fill, and samples depend on each other; so runs of less than five
-minutes tell nothing. Reserved and process memory
-are flat if they grow by less than 1 % or 8 MiB an hour, whichever is more, or by less
-than two standard errors of the line's slope, which matters in short runs. The card's
-memory is told and not judged: other programs use it, too.
+use, and the process's resident memory without the pages that the C library keeps free
+(glibc gives them back first). A straight line is fitted through each minute's mean,
+but for the first quarter: within a minute the pools fill, and samples depend on each
+other; so runs of less than five minutes tell nothing. Reserved and process memory are
+flat if they grow by less than 1 % or 8 MiB an hour, whichever is more, or by less than
+two standard errors of the line's slope, which matters in short runs.
 """
 
 from __future__ import annotations
@@ -278,18 +276,11 @@ def sample(device: xdev.Device) -> dict[str, int]:
     if hasattr(LIBC, "malloc_trim"):
         LIBC.malloc_trim(0)
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-    used = {
+    return {
         "reserved": sum(memory.reserved(each) for each in kinds),
         "allocated": sum(memory.allocated(each) for each in kinds),
         "process": int(pages) * getpagesize(),
     }
-    if device.type == "cuda":
-        import cupy
-
-        with cupy.cuda.Device(device.index):
-            free, total = cupy.cuda.runtime.memGetInfo()
-        used["card"] = total - free
-    return used
 
 
 def fitted(seconds: list[float], nbytes: list[int]) -> dict[str, Any]:
