@@ -95,30 +95,22 @@ class Segment:
     ``owner`` keeps alive whatever must outlive the segment's chunks.
     """
 
-    __slots__ = ("address", "first", "index", "nbytes", "owner")
+    __slots__ = ("address", "first", "nbytes", "owner")
 
     def __init__(self, address: int, nbytes: int, owner: object) -> None:
         self.address, self.nbytes, self.owner = address, nbytes, owner
         self.first = Chunk(address, nbytes, self)
-        #: Chunks by address, from the first search on: most segments never see one.
-        self.index: Ordered[int, Chunk] | None = None
 
     def find(self, address: int) -> Chunk | None:
-        """Return the chunk that holds an address; O(log n) but for the first time."""
-        if not self.address <= address < self.address + self.nbytes:
-            return None
-        if self.index is None:
-            self.index = Ordered()
-            for chunk in self:
-                self.index.add(chunk.address, chunk)
-        return self.index.floor(address)
+        """Return the chunk that holds an address, or None."""
+        ends = (chunk for chunk in self if address < chunk.address + chunk.nbytes)
+        return next(ends, None) if address >= self.address else None
 
     def mend(self) -> None:
         """Make the chunks what their links forward say, whatever was half done.
 
         To add a chunk and to take one out each are one link; no chunk is listed.
         """
-        self.index = None
         before: Chunk | None = None
         chunk: Chunk | None = self.first
         while chunk is not None:
@@ -131,9 +123,8 @@ class Segment:
     def holders(self) -> list[tuple[Chunk, int]]:
         """Return the chunks, and how many references each has from outside."""
         chunks = list(self)
-        inside = ALONE + 1 + (self.index is not None)  # the link to it
-        return [
-            (chunk, count - inside - (chunk.after is not None))
+        return [  # one reference is the link to it
+            (chunk, count - ALONE - 1 - (chunk.after is not None))
             for chunk, count in zip(chunks, references(chunks), strict=True)
         ]
 
@@ -193,21 +184,15 @@ class Chunk:
             self.after.before = rest
         self.after = rest
         self.nbytes = nbytes
-        if self.segment.index is not None:
-            self.segment.index.add(rest.address, rest)
         return rest
 
     def absorb(self) -> None:
         """Take the next chunk's bytes; that chunk is gone."""
-        gone = self.after
-        if gone is None:
-            raise ValueError("the last chunk of a segment has no neighbour to absorb")
+        gone: Any = self.after
         self.nbytes += gone.nbytes
         self.after = gone.after
         if gone.after is not None:
             gone.after.before = self
-        if self.segment.index is not None:
-            self.segment.index.pop(gone.address)
 
 
 def references(held: list[Any]) -> list[int]:
@@ -294,22 +279,21 @@ class Heap:
         self.granted: Callable[[int], int] = lru_cache(CLASSES)(
             lambda nbytes: policy.granted(nbytes, quantum)
         )
-        #: (stream, size) -> free chunks of a class, last in, first out.
-        self.bins: dict[tuple[int, int], list[Chunk]] = {}
-        #: (stream, whether they are small) -> free chunks.
-        self._free_lists: dict[tuple[int, bool], FreeList] = {}
-        self._segments: Ordered[int, Segment] = Ordered()  # by address
-        self._whole: Ordered[tuple[int, int], Segment] = Ordered()  # size, address
         #: Returns free chunks that somebody else keeps, and lets go of them.
         self.elsewhere: Callable[[], Iterable[Chunk]] = tuple
+        self.rebuild(())
 
     def rebuild(self, segments: Iterable[Segment]) -> None:
         """Start afresh: no chunk of these segments is free any more."""
-        self.bins, self._free_lists = {}, {}
-        self._segments, self._whole = Ordered(), Ordered()
+        #: (stream, size) -> free chunks of a class, last in, first out.
+        self.bins: dict[tuple[int, int], list[Chunk]] = {}
+        #: (stream, whether they are small) -> free chunks.
+        self._free_lists: dict[tuple[int, bool], FreeList] = defaultdict(Ordered)
+        self._segments: Ordered[int, Segment] = Ordered()  # by address
+        self._whole: Ordered[tuple[int, int], Segment] = Ordered()  # size, address
         for segment in segments:
             segment.mend()
-            self._segments.add(segment.address, segment)
+            self.add(segment)
 
     def hit(self, nbytes: int, stream: int) -> Chunk | None:
         """Return a free chunk of the very class, or None."""
@@ -383,24 +367,16 @@ class Heap:
 
     def put(self, chunk: Chunk) -> None:
         """Take a chunk back into its bin."""
-        key = chunk.stream, chunk.nbytes
-        try:
-            self.bins[key].append(chunk)
-        except KeyError:
-            self.bins[key] = [chunk]
+        self.bins.setdefault((chunk.stream, chunk.nbytes), []).append(chunk)
 
-    def flush_bins(self) -> bool:
-        """Empty the bins onto the free lists, where neighbours merge; say if any."""
-        flushed = False
+    def flush_bins(self) -> None:
+        """Empty the bins onto the free lists, where neighbours merge."""
         for chunk in self.elsewhere():
             self._add_free(chunk)
-            flushed = True
         for chunks in self.bins.values():
             while chunks:
                 self._add_free(chunks.pop())
-                flushed = True
         self.bins.clear()
-        return flushed
 
     def take_free_segments(self, nbytes: float = inf, least: int = 0) -> list[Segment]:
         """Remove and return wholly free segments, largest first.
@@ -419,63 +395,38 @@ class Heap:
             self._segments.pop(segment.address)
         return chosen
 
-    def restore(self, *chunks: Chunk) -> None:
-        """Put back chunks that were taken, or a spare segment's first one."""
+    def restore(self, chunks: Iterable[Chunk], stream: int | None = None) -> None:
+        """Put chunks back, merged; as a stream's own, if no other's work uses them."""
         for chunk in chunks:
+            chunk.stream = chunk.stream if stream is None else stream
             self._add_free(chunk)
 
-    def fullest(self) -> int:
-        """Return the stream that has the most free memory, 0 where there is none."""
-        self.flush_bins()
-        sums: defaultdict[int, int] = defaultdict(int)
-        for (stream, _), free_list in self._free_lists.items():
-            sums[stream] += sum(chunk.nbytes for chunk in free_list)
-        return max(sums, key=sums.__getitem__, default=0)
+    def lift(self, stream: int | None = None, least: int = 0) -> list[Chunk]:
+        """Take out the free chunks, or those of one stream.
 
-    def take_other_streams(self, stream: int) -> list[Chunk]:
-        """Take out the free chunks of all streams but this one.
-
-        What is freed from now on stays apart from them, so once the work queued so far
-        has ended, :meth:`put_merged` may merge them.
+        With ``least`` only wholly free segments of so many bytes. What is freed from
+        now on stays apart from them, until :meth:`restore` merges them.
         """
         self.flush_bins()
         lifted = [
             chunk
-            for (other, _), free_list in self._free_lists.items()
-            if other != stream
+            for (owner, _), free_list in self._free_lists.items()
+            if stream in (None, owner)
             for chunk in free_list
+            if not least or chunk.nbytes == chunk.segment.nbytes >= least
         ]
         for chunk in lifted:
             self._unplace(chunk)
-        self._free_lists = {
-            key: free_list
-            for key, free_list in self._free_lists.items()
-            if key[0] == stream
-        }
+        for key in [key for key, chunks in self._free_lists.items() if not chunks]:
+            del self._free_lists[key]  # of streams that ended, above all
         return lifted
-
-    def put_merged(self, stream: int, lifted: Iterable[Chunk]) -> None:
-        """Put lifted chunks back as this stream's, merged: no work uses them."""
-        for chunk in lifted:
-            chunk.stream = stream
-            self._add_free(chunk)
 
     def reassign(self, handle: int, stream: int, least: int = 0) -> None:
         """Make the free memory of a stream another's, which has no need to wait for it.
 
-        With ``least`` only wholly free segments of so many bytes.
+        ``least`` is :meth:`lift`'s.
         """
-        self.flush_bins()
-        for (owner, _), free_list in list(self._free_lists.items()):
-            if owner == handle:
-                chunks = [
-                    chunk
-                    for chunk in free_list
-                    if not least or chunk.nbytes == chunk.segment.nbytes >= least
-                ]
-                for chunk in chunks:
-                    self._unplace(chunk)
-                self.put_merged(stream, chunks)
+        self.restore(self.lift(handle, least), stream)
 
     def inherit(self, handle: int, stream: int) -> list[Chunk]:
         """Make all of a stream that ended another's; return what of it is in use."""
@@ -484,6 +435,10 @@ class Heap:
         for chunk in used:
             chunk.stream = stream
         return used
+
+    def is_small(self, segment: Segment) -> bool:
+        """Say whether small requests share a segment."""
+        return segment.nbytes <= 2 * self.policy.small
 
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that holds an address, or None."""
@@ -527,10 +482,7 @@ class Heap:
     def _place(self, chunk: Chunk) -> None:
         """Put a chunk on its free_list as it is."""
         segment = chunk.segment
-        key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
-        free_list = self._free_lists.get(key)
-        if free_list is None:
-            free_list = self._free_lists[key] = Ordered()
+        free_list = self._free_lists[chunk.stream, self.is_small(segment)]
         free_list.add((chunk.nbytes, chunk.address), chunk)
         chunk.listed, chunk.release = True, lost
         if chunk.nbytes == segment.nbytes:
@@ -539,8 +491,8 @@ class Heap:
     def _unplace(self, chunk: Chunk) -> None:
         """Take a chunk from its free_list."""
         segment = chunk.segment
-        key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
-        self._free_lists[key].pop((chunk.nbytes, chunk.address))
+        free_list = self._free_lists[chunk.stream, self.is_small(segment)]
+        free_list.pop((chunk.nbytes, chunk.address))
         chunk.listed = False
         if chunk.nbytes == segment.nbytes:
             self._whole.pop((segment.nbytes, segment.address))

@@ -440,7 +440,7 @@ class Arena:
         """
         heap, nbytes = self._heap, max(1, nbytes)
         while self._returned:
-            heap.restore(self._returned.popleft())
+            heap.restore((self._returned.popleft(),))
         chunk = heap.take(nbytes, stream, anywhere=True)
         if chunk is None:
             block = acquire(heap.granted(nbytes))

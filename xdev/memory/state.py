@@ -27,10 +27,11 @@ from __future__ import annotations
 import gc
 import threading
 from collections import deque
-from functools import partial
+from functools import partial, wraps
 from math import inf
+from operator import attrgetter, methodcaller
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, final
 
 from xdev import native
 from xdev.memory.accounting import Ledger
@@ -48,10 +49,23 @@ if TYPE_CHECKING:
     from xdev.memory.upstream import Budget
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
 # Why the native free lists hand nothing out.
 LISTENED, OVER_LIMIT = 1, 2
+
+
+def as_move(
+    act: Callable[Concatenate[PoolState, P], T],
+) -> Callable[Concatenate[PoolState, P], T]:
+    """Make a method a move: see :meth:`PoolState.move`."""
+
+    @wraps(act)
+    def moving(state: PoolState, /, *args: P.args, **options: P.kwargs) -> T:
+        return state.move(partial(act, state, *args, **options))
+
+    return moving
 
 
 @final
@@ -117,20 +131,10 @@ class PoolState:
         return None
 
     def hit(self, nbytes: int, stream: int) -> Chunk | None:
-        """Return a free chunk of the very class, or None; quick, as :meth:`decide`."""
-        if is_finalizing():
-            return None
-        with self._lock:
-            if self._deciding:
-                return None
-            self._deciding = True
-            self._drain()
-            chunk = self.heap.hit(nbytes, stream)
-            if chunk is not None:
-                chunk.request = nbytes
-                self.ledger.take(chunk.nbytes)
-            self._deciding = False
-            return chunk
+        """Return a free chunk of the very class, or None."""
+        return self.decide(
+            lambda heap: self._hand_out(heap.hit(nbytes, stream), nbytes)
+        )
 
     def move(self, act: Callable[[], T]) -> T:
         """Move memory between heap and source, one thread at a time.
@@ -219,7 +223,7 @@ class PoolState:
                     used.append(chunk.nbytes)
                 elif self._came_back(chunk):
                     free.append(chunk)
-        heap.restore(*free)
+        heap.restore(free)
         sizes = [segment.nbytes for segment in segments]
         self.ledger.recount(used, sizes, self.upstream.idle)
 
@@ -280,7 +284,7 @@ class PoolState:
         """Put a free chunk back that a lowered limit has no room for."""
         if chunk is None or self.budget.admits(chunk.nbytes):
             return chunk
-        heap.restore(chunk)
+        heap.restore((chunk,))
         return None
 
     def _hand_out(self, chunk: Chunk | None, nbytes: int) -> Chunk | None:
@@ -320,13 +324,6 @@ class PoolState:
 
         return self.decide(choose)
 
-    def grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
-        """Serve from a new segment of ``size`` bytes."""
-        chunk = self.move(partial(self._grow, nbytes, stream, size))
-        if not (chunk is None or isinstance(chunk, MemoryError)):
-            self._tell_grown(chunk.segment.address, size)
-        return chunk
-
     def _tell_grown(self, address: int, nbytes: int) -> None:
         for listener in self.listeners:
             listener.grown(self, address, nbytes)
@@ -335,7 +332,9 @@ class PoolState:
         for listener in self.listeners:
             listener.returned(self, segment.address, segment.nbytes)
 
-    def _grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
+    @as_move
+    def grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
+        """Serve from a new segment of ``size`` bytes."""
         address = self.upstream.borrow(size, stream)
         if address is None or isinstance(address, MemoryError):
             return address
@@ -346,16 +345,16 @@ class PoolState:
             self.ledger.grow(size, self.upstream.idle)
             return self._hand_out(chunk, nbytes)
 
-        return self.decide(adopt)
+        chunk = self.decide(adopt)
+        self._tell_grown(address, size)
+        return chunk
 
+    @as_move
     def steal(self, nbytes: int, stream: int, least: int = 0) -> Chunk | None:
         """Serve from another stream's free memory, after a wait for its work.
 
         ``least`` is :meth:`Heap.steal`'s.
         """
-        return self.move(partial(self._steal, nbytes, stream, least))
-
-    def _steal(self, nbytes: int, stream: int, least: int) -> Chunk | None:
         chunk = self.decide(
             lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
         )
@@ -402,7 +401,7 @@ class PoolState:
     def synchronize(self, stream: int | None = None) -> int:
         """Wait for all queued work; then all free memory is the one stream's.
 
-        None: of the stream that has the most of it.
+        None: of the stream that has the largest piece.
 
         Return how much went back to the source, as :meth:`process_pending` does [B].
         """
@@ -410,14 +409,11 @@ class PoolState:
 
     def _synchronize(self, stream: int | None) -> int:
         gone = self.process_pending() or 0
-
-        def take(heap: Heap) -> tuple[int, list[Chunk]]:
-            heir = heap.fullest() if stream is None else stream
-            return heir, heap.take_other_streams(heir)
-
-        heir, lifted = self.decide(take) or (stream or 0, [])
-        free = self.deferred.synchronize()
-        self.decide(lambda heap: heap.put_merged(heir, lifted + free))
+        free = self.decide(Heap.lift) or []
+        free += self.deferred.synchronize()
+        if stream is None and free:
+            stream = max(free, key=attrgetter("nbytes")).stream
+        self.decide(methodcaller("restore", free, stream))
         self.count("syncs")
         return gone
 
@@ -468,14 +464,12 @@ class PoolState:
             self.decide(lambda _: self.ledger.hold(idle))
         return total
 
+    @as_move
     def return_segments(self, nbytes: float = inf, least: int = 0) -> int:
         """Return wholly free segments; how much of them left our hands [B].
 
         With ``least`` they are counted as trims.
         """
-        return self.move(partial(self._return, nbytes, least))
-
-    def _return(self, nbytes: float, least: int) -> int:
         segments = (
             self.decide(lambda heap: heap.take_free_segments(nbytes, least)) or []
         )
