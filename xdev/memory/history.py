@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, deque
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate, chain
 from operator import itemgetter
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.memory import hooks, registry, tracking
-from xdev.memory.accounting import ChunkStates
+from xdev.memory.accounting import FREE, LIVE, WAITING, ChunkStates
 from xdev.memory.registry import text_of
 from xdev.memory.tracking import TRACKER, maker, places_of
 
@@ -139,7 +138,8 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
         HISTORY.happenings = deque(maxlen=max_entries)
 
 
-LIVE, PENDING, FREE = "active_allocated", "active_pending_free", "inactive"
+ACTIVE, PENDING, INACTIVE = "active_allocated", "active_pending_free", "inactive"
+STATES = {LIVE: ACTIVE, WAITING: PENDING, FREE: INACTIVE}
 RMM_HEADER = "Thread,Time,Action,Pointer,Size,Stream"
 #: PyTorch's name of an event, and RMM's; the others are not in RMM's log.
 RMM = {
@@ -226,21 +226,23 @@ def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
     segments = state.look(view)
     for segment in segments:
         blocks = segment["blocks"]
-        used = [b for b in blocks if b["state"] == LIVE]
+        used = [b for b in blocks if b["state"] == ACTIVE]
         segment["allocated_size"] = sum(b["size"] for b in used)
-        segment["active_size"] = sum(b["size"] for b in blocks if b["state"] != FREE)
+        free = sum(b["size"] for b in blocks if b["state"] == INACTIVE)
+        segment["active_size"] = segment["total_size"] - free
         segment["requested_size"] = sum(b["requested_size"] for b in used)
     return segments
 
 
 def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str, Any]:
-    free = chunk_states.is_free(chunk)
+    what = chunk_states.of(chunk)
+    free = what == FREE
     asked = chunk.nbytes if chunk.request is None else chunk.request
     return {
         "address": chunk.address,
         "size": chunk.nbytes,
         "requested_size": 0 if free else asked,
-        "state": FREE if free else PENDING if chunk_states.is_pending(chunk) else LIVE,
+        "state": STATES[what],
         "frames": [] if free else makers.get(chunk.address, []),
     }
 
@@ -327,8 +329,7 @@ HELD = {"segment_alloc": 1, "segment_free": -1}
 
 
 @final
-@dataclass(slots=True)
-class State:
+class State(NamedTuple):
     """The memory of one pool at a moment.
 
     Parameters
@@ -339,9 +340,9 @@ class State:
         Who made the blocks, as far as it is known, by address.
     """
 
-    blocks: dict[int, int] = field(default_factory=dict)
-    segments: dict[int, int] = field(default_factory=dict)
-    frames: dict[int, list[Any]] = field(default_factory=dict)
+    blocks: dict[int, int]
+    segments: dict[int, int]
+    frames: dict[int, list[Any]]
 
     @property
     def allocated(self) -> int:
@@ -353,17 +354,6 @@ class State:
         """Bytes held from the source [B]."""
         return sum(self.segments.values())
 
-    def undo(self, event: Event) -> None:
-        """Change to what was before an event."""
-        for signs, sizes in ((IN_USE, self.blocks), (HELD, self.segments)):
-            sign = signs.get(event["action"])
-            if sign == 1:
-                sizes.pop(event["addr"], None)
-            elif sign == -1:
-                sizes[event["addr"]] = event["size"]
-        if event["action"] == "alloc":
-            self.frames.pop(event["addr"], None)
-
 
 def state_after(
     snapshot: Mapping[str, Any], number: int, count: int | None = None
@@ -372,22 +362,24 @@ def state_after(
 
     None: after all, as the snapshot shows it.
     """
-    state, events = State(), snapshot["device_traces"][number]
-    for segment in snapshot["segments"]:
-        if segment["device"] != number:
-            continue
-        state.segments[segment["address"]] = segment["total_size"]
-        for block in segment["blocks"]:
-            if block["state"] == "active_allocated":
-                state.blocks[block["address"]] = block["size"]
-                state.frames[block["address"]] = block["frames"]
-    count = len(events) if count is None else count
-    for event in reversed(events[count:]):
-        state.undo(event)
-    for event in events[:count]:
+    mine = [each for each in snapshot["segments"] if each["device"] == number]
+    used = [b for each in mine for b in each["blocks"] if b["state"] == ACTIVE]
+    blocks = {block["address"]: block["size"] for block in used}
+    segments = {each["address"]: each["total_size"] for each in mine}
+    frames = {block["address"]: block["frames"] for block in used}
+    events = snapshot["device_traces"][number]
+    for event in reversed([] if count is None else events[count:]):
+        for signs, sizes in ((IN_USE, blocks), (HELD, segments)):
+            sign = signs.get(event["action"])
+            if sign == 1:
+                sizes.pop(event["addr"], None)
+            elif sign == -1:
+                sizes[event["addr"]] = event["size"]
         if event["action"] == "alloc":
-            state.frames[event["addr"]] = event["frames"]
-    return state
+            frames.pop(event["addr"], None)
+    allocs = (event for event in events[:count] if event["action"] == "alloc")
+    frames |= {event["addr"]: event["frames"] for event in allocs}
+    return State(blocks, segments, frames)
 
 
 def timeline(
