@@ -9,6 +9,7 @@ Annotations are no texts here: of texts, ``NamedTuple`` takes twice as long.
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, final
+from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -166,9 +167,9 @@ class PoolStats(NamedTuple):
 
 @final
 class Scope:
-    """The peaks between two moments; a ledger keeps the open ones up to date."""
+    """The peaks since a moment; its ledger keeps it up to date."""
 
-    __slots__ = ("allocated", "reserved")
+    __slots__ = ("__weakref__", "allocated", "reserved")
 
     def __init__(self, allocated: int = 0, reserved: int = 0) -> None:
         self.allocated, self.reserved = allocated, reserved
@@ -192,7 +193,7 @@ class Ledger:
         self.retries = self.refusals = self.steals = self.trims = 0
         self.failures = self.events = self.syncs = 0
         self.total, self.ever = Scope(), Scope()
-        self._scopes = [self.total, self.ever]
+        self._opened: list[ref[Scope]] = []
 
     @property
     def allocated(self) -> int:
@@ -213,8 +214,13 @@ class Ledger:
         if self._lists is not None:
             self._rise(self._used - self._lists.least_idle())
 
+    def _scopes(self) -> list[Scope]:
+        """Return the scopes that somebody still reads."""
+        opened = [ref() for ref in tuple(self._opened)]
+        return [self.total, self.ever, *filter(None, opened)]
+
     def _rise(self, allocated: int) -> None:
-        for scope in self._scopes:
+        for scope in self._scopes():
             scope.allocated = max(scope.allocated, allocated)
 
     def take(self, nbytes: int) -> None:
@@ -282,24 +288,15 @@ class Ledger:
     def hold(self, idle: int) -> None:
         """Note what the source keeps beside what it has lent [B]."""
         self.idle = idle
-        for scope in self._scopes:
+        for scope in self._scopes():
             scope.reserved = max(scope.reserved, self.reserved)
 
     def open(self) -> Scope:
-        """Return a scope that follows the peaks from now on."""
+        """Return a scope that follows the peaks for as long as somebody keeps it."""
         self._see_peak()
         scope = Scope(self.allocated, self.reserved)
-        self._scopes.append(scope)
+        self._opened.append(ref(scope, self._opened.remove))
         return scope
-
-    def close(self, scope: Scope) -> None:
-        """Stop following; the scope keeps its peaks.
-
-        Another ledger's scope stays as it is: a forked child closes what its parent
-        opened, and has a ledger of its own.
-        """
-        self._see_peak()
-        self._scopes = [other for other in self._scopes if other is not scope]
 
     def reset_peak(self) -> None:
         """Forget the peaks so far; open scopes keep theirs."""

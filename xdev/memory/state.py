@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
-# Why the native free lists hand nothing out.
-LISTENED, OVER_LIMIT = 1, 2
+BARRED = 1  # why the native free lists hand nothing out: a bit of theirs
 
 
 def as_move(
@@ -88,9 +87,7 @@ class PoolState:
         name: str,
     ) -> None:
         self.source, self.policy, self.budget, self.name = source, policy, budget, name
-        self.upstream = Upstream(
-            source, budget, name, self.count, in_order=policy.asynchronous
-        )
+        self.upstream = Upstream(self)
         self.quantum: int = getattr(source, "alignment", QUANTUM)
         self.heap = Heap(policy, self.quantum if policy.keeps else 1)
         self.ledger = Ledger()
@@ -271,8 +268,7 @@ class PoolState:
         if self.free_lists is None:
             self.free_lists, self.heap.elsewhere = lists, self.from_lists
             self.ledger.share(lists)
-            lists.bar(LISTENED, bool(self.listeners))
-            lists.bar(OVER_LIMIT, self.over_limit)
+            lists.bar(BARRED, bool(self.listeners) or self.over_limit)
 
     def from_lists(self) -> list[Chunk]:
         """Take the chunks of the native free lists; called in a decision."""

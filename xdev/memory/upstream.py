@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from xdev.memory.blocks import Policy, Segment
     from xdev.memory.sources import AsyncSource, Source
+    from xdev.memory.state import PoolState
 
 
 ADDRESSES = 1 << 64  # every address is below
@@ -35,33 +36,15 @@ class Upstream:
     The methods are called without the lock of the state's ledger, but for
     :meth:`borrow` in a finalizer.
 
-    Parameters
-    ----------
-    source : Source or AsyncSource
-        Its ``alignment`` is what it promises.
-    budget : Budget
-        How much may be borrowed.
-    name : str
-        Whose memory it is, for messages.
-    count : callable
-        ``count("failures")`` is called where the source has none, ``count("syncs")``
-        for each wait for all queued work.
-    in_order : bool
-        Whether the source is one in stream order, which keeps what it is given back.
+    Its source's ``alignment`` is what that promises; one in stream order keeps what it
+    is given back.
     """
 
-    def __init__(
-        self,
-        source: Any,
-        budget: Budget,
-        name: str,
-        count: Callable[[str], object],
-        *,
-        in_order: bool,
-    ) -> None:
-        self._source, self._budget, self._name = source, budget, name
-        self._count, self._in_order = count, in_order
-        self._alignment: int = getattr(source, "alignment", 1)
+    def __init__(self, state: PoolState) -> None:
+        self._source: Any = state.source
+        self._budget, self._name, self._count = state.budget, state.name, state.count
+        self._in_order = state.policy.asynchronous
+        self._alignment: int = getattr(state.source, "alignment", 1)
         #: What the source has lent and not got back: its size, and stream if it has
         #: one, by address.
         self.lent: dict[int, tuple[int, ...]] = {}
@@ -234,8 +217,10 @@ def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
     return stream_ordered
 
 
-UNKNOWN = "the system does not tell how much memory there is, so a share is not known"
-BYTES = 'give the limit in bytes (4294967296), or as a size ("4GiB")'
+UNKNOWN = (
+    "neither the source nor the system tells how much memory there is in total, so a "
+    "share is not known: give the limit in bytes (4294967296), or as a size ('4GiB')"
+)
 
 
 @final
@@ -284,7 +269,7 @@ class Budget:
             if isinstance(limit, float):
                 total = self._total()
                 if not total:
-                    raise ConfigurationError(f"{UNKNOWN}: {BYTES}")
+                    raise ConfigurationError(UNKNOWN)
                 limit = int(limit * total)
         self.limit = limit
         for pool in self.pools():
@@ -330,8 +315,3 @@ class Budget:
         """Start afresh in a forked child, whose pools are empty."""
         self._lock = threading.RLock()
         self.reserved = 0
-
-
-def no_total(name: str) -> int:
-    """Stand in for the total of a source that names none."""
-    raise ConfigurationError(f"{name} has no total() that a share could be of: {BYTES}")
