@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.device import Device
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, OutOfMemoryError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
@@ -201,6 +201,14 @@ def install_operators() -> None:
 def device_pool(index: int) -> Pool:
     """Return the pool of CUDA device number ``index``."""
     return registry.pool(f"cuda:{index}")
+
+
+def miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int] | None:
+    """Return what C functions are to hand out where their lists are empty, or None."""
+    try:
+        return pool.take_for_c(nbytes, stream)
+    except OutOfMemoryError:
+        return None
 
 
 @final

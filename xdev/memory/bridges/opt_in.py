@@ -26,16 +26,15 @@ from xdev import _optional, native
 from xdev._forks import immortal, module_lock
 from xdev.device import Device, devices, registry as backends
 from xdev.device.streams import live_streams
-from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.errors import ConfigurationError
 from xdev.memory import registry
 from xdev.memory.arrays import POOLED
-from xdev.memory.bridges import Loans, device_pool
+from xdev.memory.bridges import Loans, device_pool, miss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
 
 THROW = "_ZN3c106detail14torchCheckFailEPKcS2_jS2_"  # c10::detail::torchCheckFail
@@ -68,16 +67,9 @@ def serve(pool: Pool) -> Any:
     """
     lists = pool.state.share()
     if lists is not None:
-        lists.serve(partial(_miss, pool))
+        lists.serve(partial(miss, pool))
         atexit.register(lists.serve, None)
     return lists
-
-
-def _miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int] | None:
-    try:
-        return pool.take_for_c(nbytes, stream)
-    except OutOfMemoryError:
-        return None
 
 
 def _keeps_nothing(pool: Pool) -> str:
