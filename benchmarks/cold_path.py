@@ -74,6 +74,7 @@ def candidates(n: int) -> dict[str, Callable[[], object]]:
 
     def spare() -> None:
         for segment in whole.take_free_segments(1):
+            whole.add(segment)
             whole.restore([segment.first])
 
     return {

@@ -40,25 +40,12 @@ if TYPE_CHECKING:
 ENTRIES = 100_000  # events kept without another word
 
 
-class Happening(NamedTuple):
-    """One event of a pool."""
-
-    state: Any
-    action: str  # as PyTorch calls it
-    address: int
-    nbytes: int
-    stream: int
-    nanoseconds: int
-    thread: int
-    frames: tracking.Frames
-
-
 @final
 class History(hooks.Listener):
     """Keeps the last events of all pools."""
 
     def __init__(self) -> None:
-        self.happenings: deque[Happening] = deque()
+        self.happenings: deque[tuple[Any, Event]] = deque()  # a state and its event
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Note a block handed out, and by whom."""
@@ -92,10 +79,16 @@ class History(hooks.Listener):
         stream: int = 0,
         frames: tracking.Frames | None = None,
     ) -> None:
-        now, thread = time_ns(), threading.get_ident()
-        self.happenings.append(
-            Happening(state, action, address, nbytes, stream, now, thread, frames or [])
-        )
+        event = {
+            "action": action,
+            "addr": address,
+            "size": nbytes,
+            "stream": stream,
+            "time_us": time_ns() // 1000,
+            "frames": frames or [],
+            "thread": threading.get_ident(),
+        }
+        self.happenings.append((state, event))
 
 
 HISTORY = History()
@@ -190,12 +183,12 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
     segments, traces = [], []
     for number, pool in enumerate(pools):
         state = pool.state
-        mine = [happening for happening in happenings if happening.state is state]
+        mine = [event for owner, event in happenings if owner is state]
         makers = TRACKER.frames_of(state)
-        makers |= {h.address: h.frames for h in mine if h.action == "alloc"}
+        makers |= {e["addr"]: e["frames"] for e in mine if e["action"] == "alloc"}
         described = {at: _frames(frames) for at, frames in makers.items()}
         segments += _segments(pool, number, described)
-        traces.append([event for h in mine for event in _events(h)])
+        traces.append([told for event in mine for told in _events(event)])
     return {
         "segments": segments,
         "device_traces": traces,
@@ -247,21 +240,14 @@ def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str
     }
 
 
-def _events(happening: Happening) -> Iterator[dict[str, Any]]:
-    event = {
-        "action": happening.action,
-        "addr": happening.address,
-        "size": happening.nbytes,
-        "stream": happening.stream,
-        "time_us": happening.nanoseconds // 1000,
-        "frames": _frames(happening.frames),
-        "thread": happening.thread,
-    }
-    if happening.action == "oom":
-        event["device_free"] = event.pop("addr")
-    elif happening.action == "free_completed":
-        yield event | {"action": "free_requested"}  # the viewer wants the pair
-    yield event
+def _events(event: Event) -> Iterator[dict[str, Any]]:
+    """Return an event as PyTorch tells of it."""
+    told = {**event, "frames": _frames(event["frames"])}
+    if told["action"] == "oom":
+        told["device_free"] = told.pop("addr")
+    elif told["action"] == "free_completed":
+        yield told | {"action": "free_requested"}  # the viewer wants the pair
+    yield told
 
 
 def _frames(frames: Frames) -> list[dict[str, Any]]:
