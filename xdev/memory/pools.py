@@ -282,17 +282,11 @@ class Pool:
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
-        state = self._swept()
+        state = self.state
+        state.sweep()
         return state.look(
             lambda heap, ledger: ledger.look(*ChunkStates(state, heap).count())
         )
-
-    def _swept(self) -> PoolState:
-        """Return the state, without what exceptions left in it."""
-        state = self.state
-        if state.drained():
-            state.sweep()
-        return state
 
     @property
     def budget(self) -> Budget:
@@ -302,7 +296,8 @@ class Pool:
     @property
     def allocated(self) -> int:
         """Bytes in use [B]."""
-        return self._swept().look(lambda _, ledger: ledger.allocated)
+        self.state.sweep()
+        return self.state.look(lambda _, ledger: ledger.allocated)
 
     @property
     def reserved(self) -> int:

@@ -57,14 +57,20 @@ BARRED = 1  # why the native free lists hand nothing out: a bit of theirs
 
 def as_move(
     act: Callable[Concatenate[PoolState, P], T],
-) -> Callable[Concatenate[PoolState, P], T]:
-    """Make a method a move: see :meth:`PoolState.move`."""
+) -> Callable[Concatenate[PoolState, P], T | None]:
+    """Make a method a move: see :meth:`PoolState.move`.
+
+    It does nothing, and returns None, in the middle of a decision of its thread, which
+    must not go on: ``moving`` may be held by who waits for the lock.
+    """
 
     @wraps(act)
-    def moving(state: PoolState, /, *args: P.args, **options: P.kwargs) -> T:
+    def moved(state: PoolState, /, *args: P.args, **options: P.kwargs) -> T | None:
+        if not state.drained():
+            return None
         return state.move(partial(act, state, *args, **options))
 
-    return moving
+    return moved
 
 
 @final
@@ -153,9 +159,9 @@ class PoolState:
     def sweep(self) -> None:
         """Find chunks in use that nobody refers to, since an exception came between.
 
-        It looks at each; it is not for a finalizer in the middle of a decision.
+        It looks at each. In the middle of a decision or a move it does nothing.
         """
-        if not self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
+        if self.drained() and not self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
             self.move(self._sweep)
 
     def _sweep(self) -> None:
@@ -190,11 +196,11 @@ class PoolState:
         for address, order in list(lent.items()):
             if address not in self.segments:
                 self.segments[address] = Segment(address, order[0], self)
-                self._tell_grown(address, order[0])
+                self.tell("grown", address, order[0])
         for address in [each for each in list(self.segments) if each not in lent]:
             segment = self.segments.pop(address, None)
             if segment is not None:
-                self._tell_returned(segment)
+                self.tell("returned", segment.address, segment.nbytes)
         return list(self.segments.values())
 
     def _rebuild(self, segments: list[Segment]) -> None:
@@ -245,11 +251,15 @@ class PoolState:
 
     def _came_back(self, chunk: Chunk) -> bool:
         """Tell of a chunk; return whether it is free, or waits for other streams."""
-        for listener in self.listeners:
-            listener.released(self, chunk)
+        self.tell("released", chunk)
         if chunk.uses is not None:
             self.deferred.drop(chunk)
         return chunk.uses is None
+
+    def tell(self, event: str, *what: Any) -> None:
+        """Tell the listeners of an event, by the name of their method."""
+        for listener in self.listeners:
+            getattr(listener, event)(self, *what)
 
     def share(self) -> Any:
         """Return native free lists of this memory, made at the first call.
@@ -320,14 +330,6 @@ class PoolState:
 
         return self.decide(choose)
 
-    def _tell_grown(self, address: int, nbytes: int) -> None:
-        for listener in self.listeners:
-            listener.grown(self, address, nbytes)
-
-    def _tell_returned(self, segment: Segment) -> None:
-        for listener in self.listeners:
-            listener.returned(self, segment.address, segment.nbytes)
-
     @as_move
     def grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
         """Serve from a new segment of ``size`` bytes."""
@@ -342,7 +344,7 @@ class PoolState:
             return self._hand_out(chunk, nbytes)
 
         chunk = self.decide(adopt)
-        self._tell_grown(address, size)
+        self.tell("grown", address, size)
         return chunk
 
     @as_move
@@ -378,7 +380,7 @@ class PoolState:
             return address
         segment = self.segments[address] = Segment(address, size, self)
         self._unlisted.append(segment)
-        self._tell_grown(address, size)
+        self.tell("grown", address, size)
         chunk = segment.first
         chunk.stream = stream
         self.ledger.grow(size, self.upstream.idle)
@@ -391,9 +393,10 @@ class PoolState:
     def collect(self) -> None:
         """Collect garbage: it may hold blocks."""
         gc.collect()
-        if self.process_pending() is not None:
-            self.sweep()
+        self.process_pending()
+        self.sweep()
 
+    @as_move
     def synchronize(self, stream: int | None = None) -> int:
         """Wait for all queued work; then all free memory is the one stream's.
 
@@ -401,9 +404,6 @@ class PoolState:
 
         Return how much went back to the source, as :meth:`process_pending` does [B].
         """
-        return self.move(partial(self._synchronize, stream)) if self.drained() else 0
-
-    def _synchronize(self, stream: int | None) -> int:
         gone = self.process_pending() or 0
         free = self.decide(Heap.lift) or []
         free += self.deferred.synchronize()
@@ -422,14 +422,10 @@ class PoolState:
         if not self.drained():
             return None
         self.move(self.deferred.process_events)
-        return 0 if self.policy.keeps else self.return_segments()
+        return 0 if self.policy.keeps else self.return_segments() or 0
 
     def drained(self) -> bool:
-        """Drain what was dropped; say whether that was possible.
-
-        It is not for a finalizer in the middle of a decision, which must not go on:
-        ``moving`` may be held by who waits for the lock.
-        """
+        """Drain what was dropped; say whether that was possible."""
         return self.decide(lambda _: True) is True
 
     # -- what goes back to the source: each step is a move, so nobody is refused -------
@@ -437,23 +433,20 @@ class PoolState:
     def reclaim(self, nbytes: float) -> int:
         """Give back ``nbytes`` or more, or all that can be, as :meth:`Pool.reclaim`."""
         freed = self.process_pending() or 0
-        if self.drained():
-            self.sweep()
-        freed += self.give_back(nbytes - freed)
+        self.sweep()
+        freed += self.give_back(nbytes - freed) or 0
         if freed < nbytes and self.ledger.reserved > self.ledger.allocated:
-            freed += self.synchronize()  # what waits for queued work is free after it
-            freed += self.give_back(nbytes - freed)
+            freed += self.synchronize() or 0  # what waits for work is free after it
+            freed += self.give_back(nbytes - freed) or 0
         return freed
 
+    @as_move
     def give_back(self, nbytes: float = inf) -> int:
         """Return what is wholly free to the source, and have it keep none [B].
 
         As much as makes ``nbytes`` or more. How much went is exact.
         """
-        return self.move(partial(self._give_back, nbytes)) if self.drained() else 0
-
-    def _give_back(self, nbytes: float) -> int:
-        total = self.return_segments(nbytes)
+        total = self.return_segments(nbytes) or 0
         if total < nbytes:
             total += self.upstream.trim(nbytes - total)
             idle = self.upstream.idle
@@ -478,7 +471,7 @@ class PoolState:
             self.ledger.shrink(sizes, self.upstream.idle)
             for segment in segments:
                 self.segments.pop(segment.address, None)
-                self._tell_returned(segment)
+                self.tell("returned", segment.address, segment.nbytes)
 
         self.decide(note)
         return total
