@@ -8,17 +8,33 @@ import pytest
 
 from xdev import _optional
 from xdev.device.streams import live_streams
-from xdev.memory import hooks
+from xdev.memory import hooks, policies, reclamation
 from xdev.memory.sources import host
 
 sys.path.append(str(Path(__file__).parent))  # for the modules that several files use
-from memory_laws import MACHINE, POLICIES, registered
+from memory_laws import MACHINE, POLICIES, QUANTUM, registered
 
 
 @pytest.fixture(params=POLICIES)
 def policy(request):
     """Each policy in turn."""
     return request.param
+
+
+@pytest.fixture
+def tiny_policy(monkeypatch):
+    """Let "tiny" be ``split`` as it is for large memory, in quanta.
+
+    Small requests share segments of their own, larger ones grow in pairs.
+    """
+
+    def grown(granted, _):
+        return max(granted, 2 * QUANTUM)
+
+    split = policies.POLICIES["split"]
+    tiny = split._replace(name="tiny", small=QUANTUM, grown=grown)
+    monkeypatch.setitem(policies.POLICIES, "tiny", tiny)
+    monkeypatch.setattr(reclamation, "TRIMMED", 2 * QUANTUM)
 
 
 @pytest.fixture
