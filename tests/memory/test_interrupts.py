@@ -16,12 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from memory_laws import within
+from memory_laws import pools_under, within
 from without_a_driver import Client
 
 from xdev import memory
 from xdev.errors import OutOfMemoryError
-from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -61,8 +60,8 @@ class Driver:
     """What the scenarios do to a pool."""
 
     def __init__(self, policy):
-        self.source = FakeSource(64 * MIB)
-        self.pool = Pool(self.source, policy, 48 * MIB)
+        self.sources = [FakeSource(64 * MIB) for _ in range(2)]
+        self.pool, self.sibling = pools_under(48 * MIB, policy, self.sources)
         self.held = []
         self.addresses = []
         self._client = None
@@ -74,6 +73,7 @@ class Driver:
         """Acquire, drop, split, merge, steal, mark, be refused, reclaim."""
         self.acquire(1000)
         self.held.clear()
+        self.sibling.acquire(9 * MIB)
         self.acquire(1000)
         self.acquire(700_000)
         self.acquire(3 * MIB, 7)
@@ -138,15 +138,17 @@ class Driver:
             self._free(address)
         self.held.clear()
         self.pool.reclaim()
+        self.sibling.reclaim()
         self._check({})
-        assert self.source.lent == {}
+        assert [source.lent for source in self.sources] == [{}, {}]
         self._check_from_another_thread()
 
     def _check(self, live):
         assert self.pool.allocated == sum(live.values())
         stats, state = self.pool.stats(), self.pool.state
-        lent = sum(self.source.lent.values())
-        assert (stats.reserved, self.pool.budget.reserved) == (lent, lent)
+        reserved = [stats.reserved, self.sibling.stats().reserved]
+        assert reserved == [sum(source.lent.values()) for source in self.sources]
+        assert self.pool.budget.reserved == sum(reserved)
         assert (stats.allocated, stats.live) == (sum(live.values()), len(live))
         assert stats.allocated + stats.cached == stats.reserved
         assert stats.segments == len(state.segments)
@@ -174,14 +176,16 @@ def interrupted(policy, scenario, error, at):
 
 
 def chosen(lines, rng):
-    """Return numbers of executed lines: all, or a sample in which lines are equal."""
+    """Return numbers of executed lines: all, or each of a source's and some others."""
     if DEEP:
         return range(len(lines))
     places = {}
     for at, line in enumerate(lines):
         places.setdefault(line, []).append(at)
-    sample = rng.sample(list(places), min(SAMPLE, len(places)))
-    return sorted(rng.choice(places[line]) for line in sample)
+    sources = [line for line in places if line[0].endswith("fake.py")]
+    others = [line for line in places if line not in sources]
+    sample = rng.sample(others, min(SAMPLE, len(others)))
+    return sorted(rng.choice(places[line]) for line in sources + sample)
 
 
 SCENARIOS = [
