@@ -8,7 +8,7 @@ import pytest
 
 from xdev import _optional
 from xdev.device.streams import live_streams
-from xdev.memory import hooks, policies, reclamation
+from xdev.memory import hooks, policies, reclamation, registry, tracking
 from xdev.memory.sources import host
 
 sys.path.append(str(Path(__file__).parent))  # for the modules that several files use
@@ -42,6 +42,19 @@ def no_pools():
     """Start as a fresh process does."""
     with registered({}):
         yield
+
+
+@pytest.fixture
+def no_fake_pools():
+    """Start as a process does that used no fake device yet."""
+    with registered({k: p for k, p in registry._pools.items() if k[0].type != "fake"}):
+        yield
+
+
+@pytest.fixture
+def untold(monkeypatch):
+    """Start as if the environment had not said yet whether to track."""
+    monkeypatch.setattr(tracking, "_begun", False)
 
 
 @pytest.fixture
