@@ -130,7 +130,7 @@ RARELY = (Worker.release, Worker.destroy, Worker.reclaim, Worker.look, Worker.wa
 
 @pytest.mark.parametrize("policy", ["split", "binned", "simple", "none"])
 def test_random_traffic_on_eight_streams_by_eight_threads_has_no_hazard(policy):
-    traffic = Traffic(policy, seed=1).run(OPERATIONS)
+    traffic = Traffic(policy, seed=1, room=ROOM >> 2).run(OPERATIONS)
     assert traffic.device.hazards == []
 
 
