@@ -165,23 +165,17 @@ def allocator(
 
 @final
 class CupyBridge:
-    """CuPy's process-wide allocators.
+    """CuPy's process-wide allocators."""
 
-    Parameters
-    ----------
-    pools : callable, optional
-        Returns the pool of device number ``index``; the registry's without one.
-    """
-
-    def __init__(self, pools: Callable[[int], Pool] = device_pool) -> None:
-        self._cupy, self._pools = _optional.cupy(), pools
+    def __init__(self) -> None:
+        self._cupy = _optional.cupy()
         self._before: Any = None
         self._allocator: Allocator | None = None
         self._pinned = False  # whether it serves pinned memory
 
     def _unusable(self, nbytes: int) -> Any:
         """Say why there is no device, by the error of asking for its pool."""
-        return self._pools(0).take(nbytes)
+        return device_pool(0).take(nbytes)
 
     def _usable(self) -> Allocator:
         cuda, tier = self._cupy.cuda, native.module("pool")
@@ -190,7 +184,7 @@ class CupyBridge:
         if tier is not None:
             count = cuda.runtime.getDeviceCount()
             served = tier.CupyAllocator(count, current_stream_function())
-        return allocator(self._pools, lambda: (device(), stream().ptr), served)
+        return allocator(device_pool, lambda: (device(), stream().ptr), served)
 
     def install(self) -> str | None:
         """Set the allocators, unless CuPy's is not its own default one."""
