@@ -252,13 +252,8 @@ class Ledger:
     def recount(self, used: "Iterable[int]", segments: list[int], idle: int) -> None:
         """Count what is in use and what is held, whatever was counted half.
 
-        Parameters
-        ----------
-        used, segments : iterable of int
-            The sizes of the blocks that are in use here or kept by native free lists,
-            and of the segments [B].
-        idle : int
-            As in :meth:`grow`.
+        By the sizes of blocks, native free lists' too, and of segments [B]; ``idle``
+        is :meth:`grow`'s.
         """
         self._used = sum(used)
         if self._lists is not None:
@@ -364,12 +359,9 @@ class ChunkStates:
     def count(self) -> "tuple[Counter[tuple[str, int]], int]":
         """Walk through the segments.
 
-        Returns
-        -------
-        (counts, requested)
-            By field of :class:`SizeClass` and logarithm of the size; as acquired count
-            the rounds out and back that the ledger does not know of yet. And what was
-            asked for of the live blocks [B].
+        Return counts by field of :class:`SizeClass` and logarithm of the size, as
+        acquired the rounds that the ledger does not know of yet; and what was asked
+        for of the live blocks [B].
         """
         counts: Counter[tuple[str, int]] = Counter()
         requested = 0

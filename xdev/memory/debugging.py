@@ -72,15 +72,7 @@ class QuarantineUse(int):
 @final
 @dataclass(slots=True)
 class Holder:
-    """Whose a block is, or was.
-
-    Parameters
-    ----------
-    address, request, nbytes : int
-        Where it is, what was asked for, and the block itself [B].
-    frames : tuple
-        Where it was made, as :func:`tracking.stack` has it.
-    """
+    """Whose a block is, or was; ``frames`` as :func:`tracking.stack` has them."""
 
     address: int
     request: int
@@ -97,15 +89,7 @@ class Holder:
 
 @final
 class GuardedSource:
-    """What it does not guard is the inner source's own.
-
-    Parameters
-    ----------
-    inner : Source
-        Where the memory is; it names its ``alignment``.
-    cells : Cells
-        The inner source's bytes.
-    """
+    """What it does not guard is the inner source's own; that names its alignment."""
 
     def __init__(self, inner: Source, cells: Cells) -> None:
         self.inner, (self._fill, self._read) = inner, cells

@@ -316,15 +316,7 @@ HELD = {"segment_alloc": 1, "segment_free": -1}
 
 @final
 class State(NamedTuple):
-    """The memory of one pool at a moment.
-
-    Parameters
-    ----------
-    blocks, segments : dict
-        Size of each block in use, and of each segment, by address [B].
-    frames : dict
-        Who made the blocks, as far as it is known, by address.
-    """
+    """One pool's memory at a moment: sizes by address [B], and who made the blocks."""
 
     blocks: dict[int, int]
     segments: dict[int, int]
@@ -401,25 +393,11 @@ FIGURE = 12.0, 7.0  # of a pool [inch]
 
 
 def draw(snapshot: Mapping[str, Any], path: Path) -> None:
-    """Draw a snapshot into a PNG file.
+    """Draw a snapshot into a PNG file; DeviceUnavailableError without matplotlib.
 
     Each pool has a timeline of bytes in use and reserved, and two maps of its segments,
     one a row, with the blocks in use coloured by the line that made them: when the most
     was in use, and at the end.
-
-    Parameters
-    ----------
-    snapshot : dict
-        From :func:`~xdev.memory.snapshot`.
-    path : Path
-        Where to.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        There is no matplotlib; the text has the command that installs it.
-    OSError
-        The file cannot be written.
     """
     numbers = range(len(snapshot["device_traces"]))
     width, height = FIGURE

@@ -49,15 +49,9 @@ def exact(nbytes: int, quantum: int) -> int:  # noqa: ARG001 - one signature for
 
 
 def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
-    """Ask for a segment that requests of like size share.
+    """Ask for a segment that requests of like size share: PyTorch's rule.
 
-    2 MiB up to 1 MiB, 20 MiB below 10 MiB, from there whole MiB pairs: PyTorch's rule,
-    after CUDA's pages of 2 MiB.
-
-    Examples
-    --------
-    >>> [shared(mib * MIB, 512) // MIB for mib in (1, 3, 11)]
-    [2, 20, 12]
+    2 MiB up to 1 MiB, 20 MiB below 10 MiB, from there whole pairs of MiB.
     """
     if granted <= SMALL:
         return 2 * SMALL

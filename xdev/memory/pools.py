@@ -346,15 +346,7 @@ class Pool:
 
 @final
 class Part:
-    """A piece of an arena in use; it keeps its block, and no other.
-
-    Attributes
-    ----------
-    address, nbytes : int
-        Where it starts, and how long it is [B].
-    block : Block
-        The pool's block that it lies in.
-    """
+    """A piece of an arena in use; it keeps its block of a pool, and no other."""
 
     __slots__ = ("_chunk", "_returned", "address", "block", "nbytes")
 
@@ -408,15 +400,10 @@ class Arena:
     def take(
         self, acquire: Callable[[int], Block], nbytes: int, stream: int = 0
     ) -> Part:
-        """Return a part for work on a stream.
+        """Return a part for work on a stream; where none is free, of a block acquired.
 
         What another stream of the capture gave back is not handed out: nothing orders
-        the two. Where no part is free, ``acquire(nbytes)`` is a block of a pool.
-
-        Raises
-        ------
-        OutOfMemoryError
-            The pool has no block for it.
+        the two.
         """
         heap, nbytes = self._heap, max(1, nbytes)
         while self._returned:

@@ -75,15 +75,7 @@ def as_move(
 
 @final
 class PoolState:
-    """One source's memory under one policy.
-
-    Parameters
-    ----------
-    source, policy, budget
-        Where memory comes from, how it is divided, how much it may be.
-    name : str
-        Whose memory it is, for messages.
-    """
+    """One source's memory under one policy, and as much as the budget lets it be."""
 
     def __init__(
         self,

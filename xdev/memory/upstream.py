@@ -34,10 +34,7 @@ class Upstream:
     """What a state borrows from a source; what it gets is looked at before.
 
     The methods are called without the lock of the state's ledger, but for
-    :meth:`borrow` in a finalizer.
-
-    Its source's ``alignment`` is what that promises; one in stream order keeps what it
-    is given back.
+    :meth:`borrow` in a finalizer. A source in stream order keeps what it is given back.
     """
 
     def __init__(self, state: PoolState) -> None:
@@ -188,15 +185,7 @@ class Upstream:
 
 
 def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
-    """Return what a pool borrows from: beside a plain source, its one in stream order.
-
-    Raises
-    ------
-    TypeError
-        ``source`` is not a source.
-    ConfigurationError
-        The policy needs a source in stream order, and there is none.
-    """
+    """Return what a pool borrows from: a source, or its one in stream order."""
     if isinstance(source, type) or not all(hasattr(source, each) for each in METHODS):
         needs = f"an object with the methods {', '.join(METHODS)}"
         raise TypeError(f"{source!r} is not a source of memory: give {needs}")
@@ -224,14 +213,10 @@ class Budget:
 
     A limit that is lowered takes nothing from anybody. While more is held than it
     allows, what is free goes back, pools hand out free memory only so far as all that
-    is in use stays within the limit, and they get no more of it.
+    is in use stays within the limit, and they get no more of it. ``total()`` is what a
+    share such as ``"80%"`` is of [B].
 
     Its lock is a leaf, held for assignments only: the collector cannot run there.
-
-    Parameters
-    ----------
-    total : callable
-        Returns what a share such as ``"80%"`` is of [B].
     """
 
     def __init__(self, total: Callable[[], int]) -> None:
@@ -251,14 +236,7 @@ class Budget:
         return [pool for pool in pools if pool is not None]
 
     def set(self, limit: float | str | None) -> None:
-        """Set the limit; free memory that is over it goes back.
-
-        Raises
-        ------
-        ConfigurationError
-            The limit is negative, or no size or share; it is a share of what is not
-            known.
-        """
+        """Set the limit; free memory that is over it goes back."""
         if limit is not None:
             limit = _config.parse_limit(limit)
             if isinstance(limit, float):

@@ -88,16 +88,10 @@ def leased(owner: Chunk | Part, device: int) -> Any:
 def device_allocator(
     take: Callable[[int, int], Chunk | Part], stream: Callable[[], Any], device: int = 0
 ) -> Allocator:
-    """Return an allocator for CuPy that serves one device.
+    """Return an allocator for CuPy that serves one device, by its index.
 
-    Parameters
-    ----------
-    take : callable
-        ``take(nbytes, stream)`` returns memory of that device: a pool's, an arena's.
-    stream : callable
-        Returns the current stream: an object with ``ptr``.
-    device : int
-        The device's index.
+    ``take(nbytes, stream)`` returns memory of that device: a pool's, an arena's;
+    ``stream()`` the current stream, which has a ``ptr``.
     """
     return lambda nbytes: leased(take(nbytes, stream().ptr), device)
 
@@ -127,16 +121,10 @@ def allocator(
 ) -> Allocator:
     """Return an allocator for CuPy that serves whichever device is current.
 
-    Parameters
-    ----------
-    pools : callable
-        Returns a device's pool; it is called at the first use of each.
-    current : callable
-        Returns the index of the current device and the handle of the current stream.
-    served : CupyAllocator, optional
-        Of the native tier; without one all is leases.
-    c_functions : callable
-        Returns an allocator by the C functions of ``served``.
+    ``pools(index)`` is called at the first use of a device; ``current()`` returns the
+    index of the current device and the handle of the current stream. ``served`` is the
+    native tier's ``CupyAllocator``, by whose C functions ``c_functions`` makes an
+    allocator; without one all is leases.
     """
 
     @cache
