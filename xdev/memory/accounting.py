@@ -192,7 +192,7 @@ class Ledger:
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
         self.failures = self.events = self.syncs = 0
-        self.total, self.ever = Scope(), Scope()
+        self.total, self.ever = self._lasting = [Scope(), Scope()]
         self._opened: list[ref[Scope]] = []
 
     @property
@@ -216,8 +216,10 @@ class Ledger:
 
     def _scopes(self) -> list[Scope]:
         """Return the scopes that somebody still reads."""
+        if not self._opened:
+            return self._lasting
         opened = [ref() for ref in tuple(self._opened)]
-        return [self.total, self.ever, *filter(None, opened)]
+        return [*self._lasting, *filter(None, opened)]
 
     def _rise(self, allocated: int) -> None:
         for scope in self._scopes():

@@ -126,10 +126,17 @@ class PoolState:
         return None
 
     def hit(self, nbytes: int, stream: int) -> Chunk | None:
-        """Return a free chunk of the very class, or None."""
-        return self.decide(
-            lambda heap: self._hand_out(heap.hit(nbytes, stream), nbytes)
-        )
+        """Return a free chunk of the very class, or None; quick, as :meth:`decide`."""
+        if is_finalizing():
+            return None
+        with self._lock:
+            if self._deciding:
+                return None
+            self._deciding = True
+            self._drain()
+            chunk = self._hand_out(self.heap.hit(nbytes, stream), nbytes)
+            self._deciding = False
+            return chunk
 
     def move(self, act: Callable[[], T]) -> T:
         """Move memory between heap and source, one thread at a time.
