@@ -443,13 +443,13 @@ def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -
     segments = sorted(state.segments.items(), key=lambda item: (-item[1], item[0]))
     starts = sorted(state.blocks)
     for row, (start, nbytes) in enumerate(segments):
-        blocks = list(_within(starts, start, start + nbytes))
+        first, last = (bisect_left(starts, at) for at in (start, start + nbytes))
+        blocks = starts[first:last]
         spans = [_mib((at - start, state.blocks[at])) for at in blocks]
         shades = [colours.get(_line(state, at), OTHER) for at in blocks]
-        axes.broken_barh([_mib((0, nbytes))], (row, 0.8), facecolor=UNUSED)
-        axes.broken_barh(
-            spans, (row, 0.8), facecolors=shades, edgecolor=EDGE, linewidth=0.2
-        )
+        edges, place = {"edgecolor": EDGE, "linewidth": 0.2}, (row, 0.8)
+        axes.broken_barh([_mib((0, nbytes))], place, facecolor=UNUSED)
+        axes.broken_barh(spans, place, facecolors=shades, **edges)
     axes.invert_yaxis()
     axes.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.set(xlabel="offset in the segment [MiB]", ylabel="segment")
@@ -459,10 +459,6 @@ def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -
 
 def _mib(sizes: Iterable[int]) -> list[float]:
     return [nbytes / MIB for nbytes in sizes]
-
-
-def _within(starts: list[int], start: int, stop: int) -> Iterable[int]:
-    return starts[bisect_left(starts, start) : bisect_left(starts, stop)]
 
 
 def _line(state: State, address: int) -> str:

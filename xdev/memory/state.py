@@ -324,8 +324,7 @@ class PoolState:
 
         def choose(heap: Heap) -> Chunk | None:
             chunk = heap.take(nbytes, stream, anywhere=anywhere)
-            chunk = self._admitted(heap, chunk) if self.over_limit else chunk
-            return self._hand_out(chunk, nbytes)
+            return self._hand_out(self._admitted(heap, chunk), nbytes)
 
         return self.decide(choose)
 

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     #: The innermost line outside the pool, and the size that was asked for [B].
     Asked = tuple[str, int, int | None]
 
-    #: Granted and asked size [B], when it was handed out [s], by whom.
-    Record = tuple[int, int | None, float, Frames]
-
 
 DEPTH = 8  # frames kept of each block, and more up to the first outside the libraries
 #: Frames of these are not where a user's array was made.
@@ -267,7 +264,8 @@ class Tracker(hooks.Listener):
     """Remembers every block that is handed out while it listens."""
 
     def __init__(self) -> None:
-        self.live: defaultdict[Any, dict[int, Record]] = defaultdict(dict)
+        #: By state and address: granted and asked size [B], when [s], and by whom.
+        self.live: defaultdict[Any, dict[int, Any]] = defaultdict(dict)
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Remember the frames of a block."""
@@ -294,11 +292,9 @@ class Tracker(hooks.Listener):
         for state in list(self.live) if states is None else states:
             for address, (nbytes, _, born, frames) in list(self.live[state].items()):
                 lines = places_of(frames)
-                where = maker(lines)
                 texts = tuple(f"{file}:{line} in {name}" for file, line, name in lines)
-                age, pool = now - born, state.name
-                block = Outstanding(where, nbytes, age, pool, address, texts)
-                blocks.append(block)
+                known = nbytes, now - born, state.name, address
+                blocks.append(Outstanding(maker(lines), *known, texts))
         return blocks
 
     def of_numpy(self) -> Iterator[Asked]:
