@@ -1,7 +1,5 @@
 """What a pool tells where a source answers wrongly, or fails."""
 
-import re
-
 import pytest
 
 from xdev.errors import OutOfMemoryError, XdevError
@@ -56,9 +54,10 @@ class Faulty:
     def synchronize(self): ...
 
 
-WRONG = [
-    (rubbish, f"returned {rubbish!r}, not an address that is aligned to 512 B")
-    for rubbish in (1000, "abc", 512.0, -512, 1 << 64, (512,), b"0")
+WRONG = [(1000, "0x3e8, not aligned to 512")]
+WRONG += [
+    (rubbish, r"returned .*, which is not an address")
+    for rubbish in ("abc", 512.0, -512, 1 << 64, [512], b"\0")
 ]
 WRONG += [(null, "cannot allocate 100 B") for null in (0, None)]
 
@@ -68,7 +67,7 @@ def test_a_wrong_address_is_named_and_costs_no_budget(address, text, policy):
     source = Faulty(address)
     pool = Pool(source, policy, limit=1 << 30)
     for _ in range(3):
-        with pytest.raises(XdevError, match=re.escape(text)) as refusal:
+        with pytest.raises(XdevError, match=text) as refusal:
             pool.acquire(100)
     cause = str(refusal.value.__cause__)
     assert address or "the source returned no address" in cause

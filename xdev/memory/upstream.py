@@ -45,6 +45,8 @@ class Upstream:
         #: What the source has lent and not got back: its size, and stream if it has
         #: one, by address.
         self.lent: dict[int, tuple[int, ...]] = {}
+        #: Orders and what came of them, until it is lent; by identity.
+        self._orders: dict[int, tuple[tuple[int, ...], list[Any]]] = {}
         self.drawn = 0  # what the budget counts of it [B]
         self._used = 0  # of what is drawn, of a source in stream order
 
@@ -122,10 +124,14 @@ class Upstream:
             self._budget.note(self, self._source.held())
 
     def recount(self) -> None:
-        """Count what is lent, whatever was half done; nobody borrows meanwhile."""
-        for value, order in list(self.lent.items()):
-            with suppress(XdevError):  # it is not an address
-                self._address(value, order)
+        """Count what is lent, whatever was half done; nobody borrows meanwhile.
+
+        Orders of which nothing came yet may be another thread's, and stay.
+        """
+        for order in list(self._orders.values()):
+            if order[1]:
+                with suppress(XdevError):  # it is not an address
+                    self._enter(order)
         used = -1
         while used != self._lent():  # a finalizer may borrow meanwhile
             self._used = used = self._lent()
@@ -140,43 +146,42 @@ class Upstream:
         """Allocate a size, in the order of a stream if any; return an address, or why
         not.
         """
+        entry: tuple[tuple[int, ...], list[Any]] = (order, [])
+        self._orders[id(entry)] = entry
         try:  # in one step of C's from the source's return on: it is never lost
-            fresh = map(self._source.allocate, *zip(order))
-            self.lent.update(zip(fresh, (order,), strict=False))
-        except MemoryError as error:
-            reason = MemoryError(*error.args)  # without frames: they keep names
-        else:
-            [value] = [at for at, one in list(self.lent.items()) if one is order]
-            address = self._address(value, order)
-            if address:
-                return address
-            reason = MemoryError(f"{self._name}: the source returned no address")
-        self._count("failures")
-        return reason
+            entry[1].extend(map(self._source.allocate, *zip(order)))
+        except BaseException as error:
+            if not entry[1]:
+                self._orders.pop(id(entry), None)
+            if not isinstance(error, MemoryError):
+                raise
+            self._count("failures")
+            return MemoryError(*error.args)  # without frames: they keep names
+        address = self._enter(entry)
+        if address == 0:
+            self._count("failures")
+            return MemoryError(f"{self._name}: the source returned no address")
+        return address
 
-    def _address(self, value: Any, order: tuple[int, ...]) -> int:
-        """Return the address that was lent, 0 for nothing; what is none does not stay.
-
-        Raises
-        ------
-        XdevError
-            It is no address, or not an aligned one.
-        """
+    def _enter(self, entry: tuple[tuple[int, ...], list[Any]]) -> int:
+        """Note what the source lent; return its address, 0 where it lent nothing."""
+        order, (value,) = entry
+        says = f"{self._name}: the source returned"
         try:
             address = 0 if value is None else index(value)
         except TypeError:
             address = -1
-        is_lent = 0 < address < ADDRESSES
-        if is_lent and address % self._alignment == 0:
-            return address
-        if is_lent:
+        if not 0 <= address < ADDRESSES:
+            self._orders.pop(id(entry), None)
+            raise XdevError(f"{says} {value!r}, which is not an address")
+        if address:
+            self.lent[address] = order
+        self._orders.pop(id(entry), None)  # another thread may have recounted
+        if address % self._alignment:
             self._free(address, *order)
-        else:
-            self.lent.pop(value, None)
-        if address == 0:
-            return 0
-        asked = f"an address that is aligned to {self._alignment} B"
-        raise XdevError(f"{self._name}: the source returned {value!r}, not {asked}")
+            aligned = f"not aligned to {self._alignment} B"
+            raise XdevError(f"{says} {address:#x}, {aligned}")
+        return address
 
     def _free(self, address: int, *order: int) -> None:
         """Give back what was lent, in one step with its being so."""
