@@ -228,9 +228,14 @@ def recorded():
     memory.record_history(False)
 
 
+def followed():
+    with memory.peak("cpu"), memory.peak("cpu"):
+        memory.pool("cpu").acquire(1000)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("scenario", [tracked, recorded])
+@pytest.mark.parametrize("scenario", [tracked, recorded, followed])
 def test_nobody_listens_after_an_interrupt(scenario, error):
     pool = memory.pool("cpu")
     before = pool.state.listeners
@@ -246,6 +251,6 @@ def test_nobody_listens_after_an_interrupt(scenario, error):
             memory.record_history(False)
         assert pool.state.listeners == before, counting.lines[at]
         block = pool.acquire(1000)
-        assert memory.outstanding("cpu") == []
+        assert memory.outstanding("cpu") == pool.state.ledger._opened == []
         assert memory.snapshot("cpu")["device_traces"][0] == []
         del block
