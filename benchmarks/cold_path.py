@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 QUANTUM = 512
 COUNTS = (1_000, 10_000, 100_000)
-REQUESTS = 20_000  # sizes and addresses that the rows go through
+REQUESTS = 20_000  # sizes that the rows go through
 LOOPS = 1_000
 SIZES = (TRIMMED - MIB) // QUANTUM  # of segments that are not trimmed
 
@@ -53,7 +53,7 @@ def segmented(n: int) -> Heap:
     heap = Heap(named("binned"), QUANTUM)
     for number in range(n):
         size = MIB + QUANTUM * (number % SIZES)
-        heap.restore(heap.adopt((number + 1) << 30, size, None, size, 0))
+        heap.restore([heap.adopt((number + 1) << 30, size, None, size, 0)])
     return heap
 
 
@@ -63,29 +63,26 @@ def candidates(n: int) -> dict[str, Callable[[], object]]:
     pool, live = fragmented(n)
     heap, whole = pool.state.heap, segmented(n)
     sizes = cycle(draw.integers(MIB, MIB + QUANTUM * 2 * n, REQUESTS).tolist())
-    chosen = draw.integers(0, n, REQUESTS).tolist()
-    inside = cycle([live[number].address + 7 for number in chosen])
-    heap.find(live[0].address)  # the first search makes the index
 
-    def acquire_release() -> None:
+    def acquire_release(_: object = live) -> None:  # which stay in use meanwhile
         pool.release(pool.acquire(next(sizes)))
 
     def steal() -> None:
         chunk = heap.steal(next(sizes), 1)
         if chunk is not None:
-            heap.restore(chunk)
+            heap.restore([chunk])
 
     def spare() -> None:
-        for segment in whole.spare(1):
-            whole.restore(segment.first)
+        for segment in whole.take_free_segments(1):
+            whole.add(segment)
+            whole.restore([segment.first])
 
     return {
         "acquire + release": acquire_release,
         "steal from another stream": steal,
-        "find by address": lambda: heap.find(next(inside)),
-        "look for segments to trim": lambda: whole.spare(least=TRIMMED),
+        "look for segments to trim": lambda: whole.take_free_segments(least=TRIMMED),
         "take the largest segment": spare,
-        "merge after a synchronize": lambda: heap.unify(0, heap.lift(0)),
+        "merge after a synchronize": lambda: heap.restore(heap.lift()),
     }
 
 

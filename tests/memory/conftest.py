@@ -8,11 +8,11 @@ import pytest
 
 from xdev import _optional
 from xdev.device.streams import live_streams
-from xdev.memory import hooks
+from xdev.memory import hooks, policies, reclamation, registry, tracking
 from xdev.memory.sources import host
 
 sys.path.append(str(Path(__file__).parent))  # for the modules that several files use
-from memory_laws import MACHINE, POLICIES, registered
+from memory_laws import MACHINE, POLICIES, QUANTUM, registered
 
 
 @pytest.fixture(params=POLICIES)
@@ -22,10 +22,39 @@ def policy(request):
 
 
 @pytest.fixture
+def tiny_policy(monkeypatch):
+    """Let "tiny" be ``split`` as it is for large memory, in quanta.
+
+    Small requests share segments of their own, larger ones grow in pairs.
+    """
+
+    def grown(granted, _):
+        return max(granted, 2 * QUANTUM)
+
+    split = policies.POLICIES["split"]
+    tiny = split._replace(name="tiny", small=QUANTUM, grown=grown)
+    monkeypatch.setitem(policies.POLICIES, "tiny", tiny)
+    monkeypatch.setattr(reclamation, "TRIMMED", 2 * QUANTUM)
+
+
+@pytest.fixture
 def no_pools():
     """Start as a fresh process does."""
     with registered({}):
         yield
+
+
+@pytest.fixture
+def no_fake_pools():
+    """Start as a process does that used no fake device yet."""
+    with registered({k: p for k, p in registry._pools.items() if k[0].type != "fake"}):
+        yield
+
+
+@pytest.fixture
+def untold(monkeypatch):
+    """Start as if the environment had not said yet whether to track."""
+    monkeypatch.setattr(tracking, "_begun", False)
 
 
 @pytest.fixture

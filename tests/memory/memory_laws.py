@@ -46,6 +46,7 @@ def within(seconds, calls, *, interval=None):
 
 
 MACHINE = 1 << 40  # what a pretended machine has [B]
+QUANTUM = 512  # what fake sources align to [B]
 POLICIES = ("async", "binned", "none", "simple", "split")
 
 

@@ -38,7 +38,7 @@ def test_the_ledger_is_a_python_clients(pool, client):
     other = Pool(FakeSource(64 * MIB), pool.state.policy.name)
     rng = random.Random(3)  # noqa: S311 - no secret
     native, python = [], []
-    scopes = pool.open_scope(), other.open_scope()
+    scopes = [each.state.ledger.open() for each in (pool, other)]
     for _ in range(400):
         if native and rng.random() < 0.5:
             at = rng.randrange(len(native))

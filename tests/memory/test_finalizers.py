@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_laws import pools_under, within
+from memory_laws import pools_under, registered, within
 
 from xdev import memory
-from xdev.device import Device
 from xdev.errors import OutOfMemoryError
-from xdev.memory import Pool, bridges, hooks, registry, tracking
+from xdev.memory import Pool, bridges
 from xdev.testing import FakeSource
 
 ROOM = Path(memory.__file__).parent
@@ -139,13 +138,8 @@ def life(pools):
             pool.stats()
             pool.reclaim()
             memory.outstanding("fake")
-        registry.existing("fake")
-        registry.everything()
-        registry.pool("fake:1").acquire(1)
-        hooks.subscribe(tracking.TRACKER)  # as graphs' captures do
-        hooks.unsubscribe(tracking.TRACKER)
-        tracking._begun = False
-        tracking.begin()
+        memory.outstanding("cpu")
+        memory.pool("fake:1").acquire(1)
         pool.state.share()
         pool.release(pool.acquire(1))
         for _ in range(4 * len(BRIDGES)):  # a finalizer may have taken it out before
@@ -174,18 +168,13 @@ def check(pools):
 
 
 @pytest.fixture(autouse=True)
-def afresh(few_objects, monkeypatch):  # noqa: ARG001
-    """Start with no finalizer run, and set the limit back; collections are forced."""
+def afresh(few_objects, no_fake_pools, untold):  # noqa: ARG001
+    """Start with no fake pool, and no finalizer run; collections are forced."""
     DONE.clear()
-    pools = {key: p for key, p in registry._pools.items() if key[0].type != "fake"}
-    budgets = {d: b for d, b in registry._budgets.items() if d.type != "fake"}
-    monkeypatch.setattr(registry, "_pools", pools)  # those are made in the test,
-    monkeypatch.setattr(registry, "_budgets", budgets)  # and so are their limits
     installed = bridges.installed()
     gc.disable()
     yield
     gc.enable()
-    memory.set_limit(None, "fake")
     memory.record_history(False)
     bridges.install("numpy") if "numpy" in installed else bridges.uninstall("numpy")
 
@@ -197,7 +186,8 @@ def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts(
     if bridged:
         request.getfixturevalue("tier")
         monkeypatch.setattr(sys.modules[__name__], "BRIDGES", ["numpy"])
-    seen, listeners = set(), hooks._listeners
+    seen, other = set(), Pool(FakeSource(MIB))
+    listeners = other.state.listeners
     for policy in POLICIES[: 1 if bridged else None]:
         pools = pools_of(policy)
         [lines] = within(WAIT, [lambda pools=pools: life(pools)])
@@ -207,7 +197,7 @@ def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts(
         check(pools)
         seen |= lines
     assert len(DONE) >= len(seen)
-    assert hooks._listeners == listeners
+    assert other.state.listeners == listeners
     assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is None
     missed = [
         region
@@ -246,17 +236,16 @@ def first_pool(path, line, blocks):
         sys.settrace(None)
 
 
-def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one(monkeypatch):
+def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one():
     regions = locked_regions(["registry"])
     for path, line in {(path, n) for (path, *_), ns in regions.items() for n in ns}:
-        monkeypatch.setattr(registry, "_pools", {})
-        monkeypatch.setattr(registry, "_budgets", {})
         blocks = []
-        pool = first_pool(path, line, blocks)
-        gc.collect()  # where that line was not reached
+        with registered({}):
+            pool = first_pool(path, line, blocks)
+            gc.collect()  # where that line was not reached
+            assert memory.pool("fake:1") is pool
         assert blocks[0].chunk.segment.owner is pool.state
         assert pool.allocated == blocks[0].nbytes
-        assert pool.budget is registry.budget(Device("fake:1"))
         assert pool.budget.reserved == pool.reserved > 0
 
 

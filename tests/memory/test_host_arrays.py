@@ -69,18 +69,6 @@ def test_views_keep_the_memory_and_share_one_hidden_base():
     assert in_use() == before
 
 
-def test_copies_and_pickles_are_plain_numpy():
-    array = memory.host_array((100_000,), FLOAT)
-    array[:] = np.arange(100_000)
-    for other in (
-        copy.copy(array),
-        copy.deepcopy(array),
-        pickle.loads(pickle.dumps(array)),  # noqa: S301 - our own bytes
-    ):
-        assert np.array_equal(other, array)
-        assert other.ctypes.data != array.ctypes.data
-
-
 def test_shapes_that_cannot_be_are_refused():
     for shape in ((-1,), (3, -2), (1 << 62,), (1 << 40, 1 << 40)):
         for make in (memory.host_array, memory.pinned_array):

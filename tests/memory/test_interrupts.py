@@ -16,12 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from memory_laws import within
+from memory_laws import pools_under, within
 from without_a_driver import Client
 
-from xdev import memory, native
+from xdev import memory
 from xdev.errors import OutOfMemoryError
-from xdev.memory import Pool, hooks, tracking
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -61,8 +60,8 @@ class Driver:
     """What the scenarios do to a pool."""
 
     def __init__(self, policy):
-        self.source = FakeSource(64 * MIB)
-        self.pool = Pool(self.source, policy, 48 * MIB)
+        self.sources = [FakeSource(64 * MIB) for _ in range(2)]
+        self.pool, self.sibling = pools_under(48 * MIB, policy, self.sources)
         self.held = []
         self.addresses = []
         self._client = None
@@ -74,6 +73,7 @@ class Driver:
         """Acquire, drop, split, merge, steal, mark, be refused, reclaim."""
         self.acquire(1000)
         self.held.clear()
+        self.sibling.acquire(9 * MIB)
         self.acquire(1000)
         self.acquire(700_000)
         self.acquire(3 * MIB, 7)
@@ -138,15 +138,17 @@ class Driver:
             self._free(address)
         self.held.clear()
         self.pool.reclaim()
+        self.sibling.reclaim()
         self._check({})
-        assert self.source.lent == {}
+        assert [source.lent for source in self.sources] == [{}, {}]
         self._check_from_another_thread()
 
     def _check(self, live):
         assert self.pool.allocated == sum(live.values())
         stats, state = self.pool.stats(), self.pool.state
-        lent = sum(self.source.lent.values())
-        assert (stats.reserved, self.pool.budget.reserved) == (lent, lent)
+        reserved = [stats.reserved, self.sibling.stats().reserved]
+        assert reserved == [sum(source.lent.values()) for source in self.sources]
+        assert self.pool.budget.reserved == sum(reserved)
         assert (stats.allocated, stats.live) == (sum(live.values()), len(live))
         assert stats.allocated + stats.cached == stats.reserved
         assert stats.segments == len(state.segments)
@@ -174,14 +176,16 @@ def interrupted(policy, scenario, error, at):
 
 
 def chosen(lines, rng):
-    """Return numbers of executed lines: all, or a sample in which lines are equal."""
+    """Return numbers of executed lines: all, or each of a source's and some others."""
     if DEEP:
         return range(len(lines))
     places = {}
     for at, line in enumerate(lines):
         places.setdefault(line, []).append(at)
-    sample = rng.sample(list(places), min(SAMPLE, len(places)))
-    return sorted(rng.choice(places[line]) for line in sample)
+    sources = [line for line in places if line[0].endswith("fake.py")]
+    others = [line for line in places if line not in sources]
+    sample = rng.sample(others, min(SAMPLE, len(others)))
+    return sorted(rng.choice(places[line]) for line in sources + sample)
 
 
 SCENARIOS = [
@@ -194,9 +198,11 @@ SCENARIOS = [
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("policy", "scenario"), SCENARIOS)
-def test_the_pool_is_whole_whatever_is_raised_wherever(policy, scenario, monkeypatch):
-    if scenario == "native" and native.module("pool") is None:
-        pytest.skip(native.STATE)
+def test_the_pool_is_whole_whatever_is_raised_wherever(
+    policy, scenario, monkeypatch, request
+):
+    if scenario == "native":
+        request.getfixturevalue("tier")
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     interrupted(policy, scenario, None, -1)  # imports are done
     lines = interrupted(policy, scenario, None, -1)
@@ -222,12 +228,17 @@ def recorded():
     memory.record_history(False)
 
 
+def followed():
+    with memory.peak("cpu"), memory.peak("cpu"):
+        memory.pool("cpu").acquire(1000)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("scenario", [tracked, recorded])
+@pytest.mark.parametrize("scenario", [tracked, recorded, followed])
 def test_nobody_listens_after_an_interrupt(scenario, error):
-    before, pool = hooks._listeners, memory.pool("cpu")
-    active = tracking.active()
+    pool = memory.pool("cpu")
+    before = pool.state.listeners
     counting = Interrupting()
     rng = random.Random(7)  # noqa: S311 - no secret
     with counting:
@@ -238,6 +249,8 @@ def test_nobody_listens_after_an_interrupt(scenario, error):
         gc.collect()
         if scenario is recorded:
             memory.record_history(False)
-        assert hooks._listeners == before, counting.lines[at]
-        assert (tracking.active(), tracking.TRACKING.off) == (active, not active)
-        assert pool.state.listeners == before
+        assert pool.state.listeners == before, counting.lines[at]
+        block = pool.acquire(1000)
+        assert memory.outstanding("cpu") == pool.state.ledger._opened == []
+        assert memory.snapshot("cpu")["device_traces"][0] == []
+        del block

@@ -6,7 +6,6 @@ from memory_laws import Slow, registered
 
 from xdev import memory
 from xdev.memory import Pool
-from xdev.testing import FakeSource
 
 MIB = 1 << 20
 
@@ -46,19 +45,6 @@ def test_every_scope_sees_the_peak_of_its_time(steps):
         assert [scope.nbytes for scope, _ in closed] == [most for _, most in closed]
         for _, start, scope in scopes:
             assert scope.nbytes == max(levels[start:])
-
-
-def test_what_cannot_go_back_is_told_apart_from_what_can():
-    pool = Pool(FakeSource(1 << 30))
-    kept = pool.acquire(MIB)  # half of a small segment
-    pool.acquire(64 * MIB)
-    stats = pool.stats()
-    split = sum(each.split_bytes for each in stats.classes)
-    assert (split, stats.cached) == (MIB, 65 * MIB)
-    assert pool.reclaim() == 64 * MIB
-    assert pool.stats().cached == split
-    del kept
-    assert sum(each.split for each in pool.stats().classes) == 0
 
 
 def test_what_waits_for_a_stream_is_neither_in_use_nor_free():

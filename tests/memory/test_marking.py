@@ -11,7 +11,6 @@ from xdev import memory
 from xdev.device import Device
 from xdev.facade import backends, cuda as facade
 from xdev.memory import Pool, arrays as memory_arrays, registry
-from xdev.memory.state import DeferredFrees, PoolState
 from xdev.testing import SimulatedDevice, SimulatedSource
 
 cupy = pytest.importorskip("cupy")
@@ -86,15 +85,6 @@ def test_a_call_on_another_stream_keeps_its_arrays(bench, into):
         used_and_dropped(bench, lambda x: bench.add(x, out=x if into else None))
     assert bench.device.hazards == []
     assert bench.pool.stats().events >= 3
-
-
-@pytest.mark.parametrize(
-    ("owner", "removed"), [(PoolState, "mark"), (DeferredFrees, "see_stream")]
-)
-def test_without_the_marks_the_checker_finds_it(bench, monkeypatch, owner, removed):
-    monkeypatch.setattr(owner, removed, lambda *_: None)
-    used_and_dropped(bench, bench.add)
-    assert bench.device.hazards
 
 
 @xdev.vectorize

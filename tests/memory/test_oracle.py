@@ -10,14 +10,12 @@ from itertools import product
 
 import hypothesis
 import pytest
-from memory_laws import pools_under
+from memory_laws import POLICIES, QUANTUM, pools_under
 
 from xdev.errors import OutOfMemoryError
-from xdev.memory import reclamation
-from xdev.memory.policies import POLICIES
 from xdev.testing import FakeSource
 
-QUANTUM = 512
+pytestmark = pytest.mark.usefixtures("tiny_policy", "few_objects")
 CAPACITY = 4 * QUANTUM + 200  # the last bytes serve only who asks for the exact size
 SIZES = (400, 2 * QUANTUM, 3 * QUANTUM + 100)
 DEEP = hypothesis.settings().max_examples > 50
@@ -34,21 +32,6 @@ STARTS = {
         ("acquire", 0, 400, 1),
     ),
 }
-
-#: ``split`` as it is for large memory, in quanta: small requests share segments of
-#: their own, larger ones grow in pairs.
-TINY = POLICIES["split"]._replace(
-    name="tiny",
-    small=QUANTUM,
-    grown=lambda granted, _: max(granted, 2 * QUANTUM),
-)
-
-
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch, few_objects):  # noqa: ARG001
-    """Shrink the rules to the heap."""
-    monkeypatch.setitem(POLICIES, "tiny", TINY)
-    monkeypatch.setattr(reclamation, "TRIMMED", 2 * QUANTUM)
 
 
 class Heaps:
@@ -129,14 +112,14 @@ def run(fresh, sequence):
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("limited", [False, True], ids=["source", "limit"])
-@pytest.mark.parametrize("policy", [*sorted(POLICIES), "tiny"])
+@pytest.mark.parametrize("policy", [*POLICIES, "tiny"])
 def test_a_request_is_refused_only_if_nothing_could_serve_it(policy, limited, start):
     requests = list(product([0], SIZES, [1, 2]))
     sequences = walk(lambda: Heaps(policy, limited=limited), start, requests)
     assert sequences > len(requests) ** DEPTH[start] / 2
 
 
-@pytest.mark.parametrize("policy", [*sorted(POLICIES), "tiny"])
+@pytest.mark.parametrize("policy", [*POLICIES, "tiny"])
 def test_what_the_pools_of_one_limit_cache_refuses_nobody(policy):
     requests = list(product([0, 1], SIZES[1:], [1]))
     fresh = lambda: Heaps(policy, limited=True, count=2)  # noqa: E731

@@ -216,7 +216,7 @@ def test_a_source_of_the_six_methods_serves(policy):
     pool.reclaim()
     assert source.lent == owners == {}
     assert pool.stats().reserved == 0
-    with pytest.raises(ConfigurationError, match=r"Plain has no total.*in bytes"):
+    with pytest.raises(ConfigurationError, match=r"in total.*in bytes"):
         Pool(Plain(), policy, "50%")
 
 

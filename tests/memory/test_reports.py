@@ -1,5 +1,7 @@
 """What the module functions say."""
 
+import functools
+
 import pytest
 
 import xdev
@@ -80,16 +82,6 @@ def test_reclaim_of_all_devices_returns_what_went_back():
             memory.reclaim("1GiB", device)
 
 
-def test_reclaim_of_an_unknown_device_or_kind_is_refused():
-    with pytest.raises(ConfigurationError, match=r"no memory of kind 'gpu'.*'device'"):
-        memory.reclaim(kind="gpu")
-    with pytest.raises(ConfigurationError, match="no memory of kind"):
-        memory.reclaim(None, "cpu", "device")
-    with pytest.raises(ConfigurationError, match="no device is called"):
-        memory.reclaim(None, "gpu")
-    assert memory.reclaim(kind="device") >= 0
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -104,6 +96,8 @@ def test_reclaim_of_an_unknown_device_or_kind_is_refused():
         memory.outstanding,
         memory.snapshot,
         memory.pool,
+        functools.partial(memory.set_limit, None),
+        functools.partial(memory.reclaim, None),
     ],
 )
 def test_an_unknown_device_or_kind_is_refused(call):
@@ -111,6 +105,12 @@ def test_an_unknown_device_or_kind_is_refused(call):
         call("gpu")
     with pytest.raises(ConfigurationError, match="no memory of kind"):
         call("cpu", "shared")
+
+
+def test_a_kind_without_a_device_is_of_all_devices():
+    assert memory.reclaim(kind="device") >= 0
+    with pytest.raises(ConfigurationError, match=r"no memory of kind 'gpu'.*'device'"):
+        memory.reclaim(kind="gpu")
 
 
 def test_no_submodule_bears_the_name_of_a_public_function():

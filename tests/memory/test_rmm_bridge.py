@@ -4,7 +4,6 @@ Without a driver: RMM's own resources, called directly, on fake and simulated me
 With one: buffers for real.
 """
 
-import random
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ from xdev import memory
 from xdev.device.streams import LiveStreams
 from xdev.memory import Pool, bridges
 from xdev.memory.bridges import opt_in as bridge
-from xdev.testing import FakeSource, SimulatedDevice, SimulatedSource
+from xdev.testing import FakeSource
 
 rmm = pytest.importorskip("rmm")
 from rmm.pylibrmm.stream import Stream  # noqa: E402 - RMM may be missing
@@ -105,51 +104,6 @@ def run(program):
 
 def test_a_buffer_that_outlives_the_modules_still_gives_its_block_back():
     assert run(LAST) == (7, "")
-
-
-class Program:
-    """Work on one device whose memory RMM gives out, and the order RMM asks for."""
-
-    def __init__(self, seed, *, keeps_the_rule=True):
-        self.device = SimulatedDevice(seed)
-        pool = Pool(SimulatedSource(self.device, 1 << 28))
-        self.resource = bridge.resource(lambda _: pool, 0)
-        self.streams = [self.device.stream() for _ in range(4)]
-        self.keeps_the_rule = keeps_the_rule
-        self.draw = random.Random(seed)  # noqa: S311
-
-    def run(self):
-        held = []
-        for _ in range(300):
-            held.append(self.make())
-            if len(held) > 5:
-                last = held.pop(self.draw.randrange(len(held)))
-                self.resource.deallocate(*last)
-        return self.device.hazards
-
-    def make(self):
-        """Allocate, write, and read on a second stream that waits for it.
-
-        Return how it must be deallocated: on the stream whose work comes last.
-        """
-        nbytes = self.draw.choice((1000, 5000, 100_000))
-        first, second = self.draw.sample(self.streams, 2)
-        address = self.resource.allocate(nbytes, on(first.ptr))
-        tenant = self.device.tenant(address, nbytes)
-        tenant.use(first, seconds=1.0)
-        second.wait_event(first.record())
-        tenant.use(second, seconds=1.0)
-        last = second if self.keeps_the_rule else first
-        return address, nbytes, on(last.ptr)
-
-
-@pytest.mark.parametrize("seed", range(4))
-class TestStreamOrder:
-    def test_no_block_is_handed_out_before_its_last_stream_is_done(self, seed):
-        assert Program(seed).run() == []
-
-    def test_a_deallocation_on_a_stream_that_is_not_the_last_is_found(self, seed):
-        assert Program(seed, keeps_the_rule=False).run() != []
 
 
 class TestInstallation:

@@ -206,7 +206,7 @@ def test_a_replay_of_rmms_log_gives_the_ledgers_numbers(fresh, entries):
     kept = [pool.acquire(n) for n in generator.integers(1, MIB, 20).tolist()]
     memory.record_history(max_entries=entries)
     try:
-        pool.reset_peak()
+        memory.reset_peak("fake")
         for nbytes, gone in generator.integers(1, MIB, (100, 2)).tolist():
             kept[gone % len(kept)] = pool.acquire(nbytes, nbytes % 2 * 0x55)
             assert_is_pytorchs(memory.snapshot("fake"))

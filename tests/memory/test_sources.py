@@ -2,10 +2,7 @@
 
 import pytest
 
-from xdev.errors import (
-    OutOfMemoryError,
-    XdevError,
-)
+from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory import Pool
 from xdev.testing import FakeSource
 
@@ -17,6 +14,7 @@ def test_the_sources_own_words_are_the_cause_of_a_refusal(policy):
         pool.acquire(8192)
     cause = refusal.value.__cause__
     assert "over a capacity of 4096 B" in str(cause)
+    assert cause.__traceback__ is None, "its frames would keep what they name"
     pool.budget.set(4096)
     with pytest.raises(OutOfMemoryError) as refusal:
         pool.acquire(8192)

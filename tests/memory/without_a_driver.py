@@ -87,14 +87,12 @@ class Served:
 
             return hit
 
-        def leases(k):
-            pool = pools[k]
-            return pool, bridge.device_allocator(pool.take, lambda: current, k)
-
         tier = native.module("pool")
         self.is_native = tier is not None
         served = tier and tier.CupyAllocator(len(pools), current.stream_at)
-        self.allocator = bridge.allocator(leases, current, served, by_c_functions)
+        self.allocator = bridge.allocator(
+            pools.__getitem__, current, served, by_c_functions
+        )
 
 
 @contextmanager

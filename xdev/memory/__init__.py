@@ -58,32 +58,17 @@ __all__ = [
 ]
 # fmt: on
 __dir__ = __all__.copy  # what Tab shows
-# Where the names are: a program loads what it uses. All others are in `registry`.
-_ROOMS = {
-    "accounting": ("PoolStats",),
-    "arrays": (
-        *("free", "host_array", "pinned_array"),
-        *("is_pinned_address", "record_stream"),
-    ),
-    "debugging": ("check",),
-    "history": ("record_history", "snapshot", "snapshot_csv"),
-    "pools": ("Block", "Pool"),
-    "tracking": (
-        *("Outstanding", "OutstandingLine"),
-        *("outstanding", "outstanding_by_line", "track"),
-    ),
-}
-_PLACES = dict.fromkeys(__all__, "registry") | {
-    name: room for room, names in _ROOMS.items() for name in names
-}
+# Where the names are, each module with those that it imports before it.
+_ROOMS = "accounting", "pools", "registry", "tracking", "arrays", "history", "debugging"
 
 
 def __getattr__(name: str) -> Any:
     """Load the room of a name, which then is a plain attribute."""
     if name == "bridges":
         return importlib.import_module("xdev.memory.bridges")
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    room = importlib.import_module(f"xdev.memory.{_PLACES[name]}")
-    globals()[name] = value = getattr(room, name)
-    return value
+    for room in _ROOMS if name in __all__ else ():
+        module = importlib.import_module(f"xdev.memory.{room}")
+        if hasattr(module, name):
+            globals()[name] = value = getattr(module, name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

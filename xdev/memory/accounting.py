@@ -8,21 +8,27 @@ Annotations are no texts here: of texts, ``NamedTuple`` takes twice as long.
 """
 
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
+from weakref import ref
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable
 
     from xdev.memory.blocks import Chunk, Heap
     from xdev.memory.state import PoolState
 
 
 SIZES = 64  # classes of sizes: up to 1, 2, 4, ... bytes
+LIVE, WAITING, FREE = "live", "waiting", "cached"  # what a chunk is
 #: What a ledger counts under the names of PoolStats.
 COUNTED = (
     *("reserved", "idle", "grown", "returned", "grown_bytes", "returned_bytes"),
     *("retries", "refusals", "steals", "trims", "failures", "events", "syncs"),
+)
+#: What PoolStats has of all classes of sizes together.
+SUMMED = (
+    *(LIVE, "acquired", "acquired_bytes", "released", "released_bytes"),
+    *(WAITING, "waiting_bytes"),
 )
 
 
@@ -63,6 +69,9 @@ class SizeClass(NamedTuple):
     waiting_bytes: int
     cached_bytes: int
     split_bytes: int
+
+
+CLASS_FIELDS = SizeClass._fields[1:]
 
 
 @final
@@ -158,9 +167,9 @@ class PoolStats(NamedTuple):
 
 @final
 class Scope:
-    """The peaks between two moments; a ledger keeps the open ones up to date."""
+    """The peaks since a moment; its ledger keeps it up to date."""
 
-    __slots__ = ("allocated", "reserved")
+    __slots__ = ("__weakref__", "allocated", "reserved")
 
     def __init__(self, allocated: int = 0, reserved: int = 0) -> None:
         self.allocated, self.reserved = allocated, reserved
@@ -183,8 +192,8 @@ class Ledger:
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
         self.failures = self.events = self.syncs = 0
-        self.total, self.ever = Scope(), Scope()
-        self._scopes = [self.total, self.ever]
+        self.total, self.ever = self._lasting = [Scope(), Scope()]
+        self._opened: list[ref[Scope]] = []
 
     @property
     def allocated(self) -> int:
@@ -205,8 +214,15 @@ class Ledger:
         if self._lists is not None:
             self._rise(self._used - self._lists.least_idle())
 
+    def _scopes(self) -> list[Scope]:
+        """Return the scopes that somebody still reads."""
+        if not self._opened:
+            return self._lasting
+        opened = [ref() for ref in tuple(self._opened)]
+        return [*self._lasting, *filter(None, opened)]
+
     def _rise(self, allocated: int) -> None:
-        for scope in self._scopes:
+        for scope in self._scopes():
             scope.allocated = max(scope.allocated, allocated)
 
     def take(self, nbytes: int) -> None:
@@ -238,13 +254,8 @@ class Ledger:
     def recount(self, used: "Iterable[int]", segments: list[int], idle: int) -> None:
         """Count what is in use and what is held, whatever was counted half.
 
-        Parameters
-        ----------
-        used, segments : iterable of int
-            The sizes of the blocks that are in use here or kept by native free lists,
-            and of the segments [B].
-        idle : int
-            As in :meth:`grow`.
+        By the sizes of blocks, native free lists' too, and of segments [B]; ``idle``
+        is :meth:`grow`'s.
         """
         self._used = sum(used)
         if self._lists is not None:
@@ -274,24 +285,15 @@ class Ledger:
     def hold(self, idle: int) -> None:
         """Note what the source keeps beside what it has lent [B]."""
         self.idle = idle
-        for scope in self._scopes:
+        for scope in self._scopes():
             scope.reserved = max(scope.reserved, self.reserved)
 
     def open(self) -> Scope:
-        """Return a scope that follows the peaks from now on."""
+        """Return a scope that follows the peaks for as long as somebody keeps it."""
         self._see_peak()
         scope = Scope(self.allocated, self.reserved)
-        self._scopes.append(scope)
+        self._opened.append(ref(scope, self._opened.remove))
         return scope
-
-    def close(self, scope: Scope) -> None:
-        """Stop following; the scope keeps its peaks.
-
-        Another ledger's scope stays as it is: a forked child closes what its parent
-        opened, and has a ledger of its own.
-        """
-        self._see_peak()
-        self._scopes = [other for other in self._scopes if other is not scope]
 
     def reset_peak(self) -> None:
         """Forget the peaks so far; open scopes keep theirs."""
@@ -304,50 +306,34 @@ class Ledger:
         self._see_peak()
         return self.ever if ever else self.total
 
-    def look(
-        self, sizes_of: "Mapping[str, Counter[int]]", requested: int = 0
-    ) -> PoolStats:
+    def look(self, counts: "Counter[tuple[str, int]]", requested: int) -> PoolStats:
         """Return the totals, with what :meth:`ChunkStates.count` found in the heap."""
         self._see_peak()
+        for unit, taken in ("", self._taken), ("_bytes", self._taken_bytes):
+            for number in range(SIZES):
+                counts["acquired" + unit, number] += taken[number]
+                released = (
+                    counts["acquired" + unit, number] - counts[LIVE + unit, number]
+                )
+                counts["released" + unit, number] = released
+        classes = tuple(
+            SizeClass(1 << number, *(counts[field, number] for field in CLASS_FIELDS))
+            for number in range(SIZES)
+            if counts["acquired", number] or counts[FREE, number]
+        )
+        sums = {field: sum(counts[field, n] for n in range(SIZES)) for field in SUMMED}
         used = self.allocated
-        classes = tuple(self._classes(sizes_of))
-        summed = "acquired", "released", "waiting"
-        totals = {
-            field: sum(getattr(each, field) for each in classes)
-            for field in (*summed, *(f"{name}_bytes" for name in summed))
-        }
         return PoolStats(
             allocated=used,
             cached=self.reserved - used,
             peak_allocated=self.total.allocated,
             peak_reserved=self.total.reserved,
-            live=totals["acquired"] - totals["released"],
             segments=self.grown - self.returned,
             requested=requested,
             classes=classes,
-            **totals,
+            **sums,
             **{field: getattr(self, field) for field in COUNTED},
         )
-
-    def _classes(self, sizes_of: "Mapping[str, Counter[int]]") -> "Iterator[SizeClass]":
-        """Return what there is and was of each size."""
-        blocks: Counter[tuple[str, int]] = Counter()
-        nbytes: Counter[tuple[str, int]] = Counter()
-        for what, sizes in sizes_of.items():
-            for size, count in sizes.items():
-                key = what, (size - 1).bit_length()
-                blocks[key] += count
-                nbytes[key] += count * size
-        numbers = {number for _, number in blocks}
-        numbers.update(number for number in range(SIZES) if self._taken[number])
-        for number in sorted(numbers):
-            sums: list[int] = []
-            for counts, taken in (blocks, self._taken), (nbytes, self._taken_bytes):
-                live = counts["live", number]
-                acquired = taken[number] + counts["reuses", number]
-                free = (counts[what, number] for what in ("waiting", "cached", "split"))
-                sums += live, acquired, acquired - live, *free
-            yield SizeClass(1 << number, *sums)
 
 
 @final
@@ -362,55 +348,39 @@ class ChunkStates:
         self._pending = {id(chunk) for chunk in state.deferred.chunks()}
         self._free = {id(chunk) for chunk in heap.binned()}
 
-    def is_free(self, chunk: "Chunk") -> bool:
-        """Say whether a chunk waits for nothing but a request."""
-        return chunk.listed or id(chunk) in self._free or self._shared(chunk)[0]
+    def of(self, chunk: "Chunk") -> str:
+        """Return LIVE, FREE, or WAITING: dropped, but in use on other streams."""
+        if chunk.listed or id(chunk) in self._free or self._shared(chunk)[0]:
+            return FREE
+        return WAITING if id(chunk) in self._pending else LIVE
 
     def _shared(self, chunk: "Chunk") -> tuple[bool, int]:
         """Return whether native lists have a chunk free, and its rounds there."""
         return (False, 0) if self._lists is None else self._lists.look(chunk)
 
-    def is_pending(self, chunk: "Chunk") -> bool:
-        """Say whether a chunk was dropped, and waits for other streams."""
-        return id(chunk) in self._pending
-
-    def count(self) -> "tuple[dict[str, Counter[int]], int]":
+    def count(self) -> "tuple[Counter[tuple[str, int]], int]":
         """Walk through the segments.
 
-        Returns
-        -------
-        (sizes_of, requested)
-            How many blocks there are of each size, by what they are: ``live``,
-            ``waiting``, ``cached``, ``split``, as :class:`SizeClass` has them, and
-            ``reuses``: rounds out and back that the ledger does not know of yet. And
-            what was asked for of the live blocks [B].
+        Return counts by field of :class:`SizeClass` and logarithm of the size, as
+        acquired the rounds that the ledger does not know of yet; and what was asked
+        for of the live blocks [B].
         """
-        live, waiting, cached, split = (list[int]() for _ in range(4))
-        reuses: Counter[int] = Counter()
+        counts: Counter[tuple[str, int]] = Counter()
         requested = 0
         for segment in list(self._state.segments.values()):
-            free, used = [], False
-            for chunk in segment:
-                size, (shared, hits) = chunk.nbytes, self._shared(chunk)
-                if hits:
-                    reuses[size] += hits
-                if shared or chunk.listed or id(chunk) in self._free:
-                    free.append(size)
-                    continue
-                used = True
-                if id(chunk) in self._pending:
-                    waiting.append(size)
-                    continue
-                live.append(size)
-                if chunk.reuses:
-                    reuses[size] += chunk.reuses
-                requested += size if chunk.request is None else chunk.request
-            cached += free
-            if used:
-                split += free
-        sizes = {"live": live, "waiting": waiting, "cached": cached, "split": split}
-        counted = {what: Counter(each) for what, each in sizes.items()}
-        return counted | {"reuses": reuses}, requested
+            chunks = [(chunk, self.of(chunk)) for chunk in segment]
+            used = any(what != FREE for _, what in chunks)
+            for chunk, what in chunks:
+                size, number = chunk.nbytes, (chunk.nbytes - 1).bit_length()
+                times = {what: 1, "acquired": chunk.reuses + self._shared(chunk)[1]}
+                if what == FREE:
+                    times["split"] = int(used)
+                elif what == LIVE:
+                    requested += size if chunk.request is None else chunk.request
+                for field, count in times.items():
+                    counts[field, number] += count
+                    counts[f"{field}_bytes", number] += count * size
+        return counts, requested
 
 
 SMALL = 1 << 20  # PyTorch's small pool has the blocks up to here [B]
@@ -460,19 +430,17 @@ def keys_of(looks: list[PoolStats]) -> dict[str, int]:
     for pool, holds in _POOLS.items():
         classes = [each for look in looks for each in look.classes if holds(each)]
         for unit, (used, active, split) in _NAMES.items():
-            total = partial(_total, classes, unit)
-            waiting = total("waiting")
+            total = {
+                field: sum(getattr(each, field + unit) for each in classes)
+                for field in ("live", "acquired", "released", "waiting", "split")
+            }
             keys |= {
-                f"{used}.{pool}.current": total("live"),
-                f"{used}.{pool}.allocated": total("acquired"),
-                f"{used}.{pool}.freed": total("released"),
-                f"{active}.{pool}.current": total("live") + waiting,
-                f"{active}.{pool}.allocated": total("acquired"),
-                f"{active}.{pool}.freed": total("released") - waiting,
-                f"{split}.{pool}.current": total("split"),
+                f"{used}.{pool}.current": total["live"],
+                f"{used}.{pool}.allocated": total["acquired"],
+                f"{used}.{pool}.freed": total["released"],
+                f"{active}.{pool}.current": total["live"] + total["waiting"],
+                f"{active}.{pool}.allocated": total["acquired"],
+                f"{active}.{pool}.freed": total["released"] - total["waiting"],
+                f"{split}.{pool}.current": total["split"],
             }
     return keys
-
-
-def _total(classes: list[SizeClass], unit: str, field: str) -> int:
-    return sum(getattr(each, field + unit) for each in classes)

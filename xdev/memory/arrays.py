@@ -263,17 +263,9 @@ def mark_uses(
 ) -> None:
     """Do as :func:`record_stream` for all CUDA arrays that the current stream uses.
 
-    It costs little until there is a second stream. Who queues work on arrays calls it
-    before.
-
-    Parameters
-    ----------
-    operands : iterable
-        Arguments of a function: arrays, sequences of arrays; others do not matter.
-    device : int, optional
-        The index of the arrays' device; CuPy's current one without it.
-    stream : cupy.cuda.Stream, optional
-        The current stream there, from who knows it.
+    It costs little until there is a second stream. Who queues work on arrays, or on
+    sequences of arrays, calls it before. ``device`` is their index, CuPy's current one
+    without it; ``stream`` the current stream there, from who knows it.
     """
     if stream is None:
         if device is None and native.calls.are_of_current_stream(operands):

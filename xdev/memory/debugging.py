@@ -27,7 +27,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
 from xdev.errors import MemoryCorruptionError
@@ -72,15 +72,7 @@ class QuarantineUse(int):
 @final
 @dataclass(slots=True)
 class Holder:
-    """Whose a block is, or was.
-
-    Parameters
-    ----------
-    address, request, nbytes : int
-        Where it is, what was asked for, and the block itself [B].
-    frames : tuple
-        Where it was made, as :func:`tracking.stack` has it.
-    """
+    """Whose a block is, or was; ``frames`` as :func:`tracking.stack` has them."""
 
     address: int
     request: int
@@ -97,18 +89,10 @@ class Holder:
 
 @final
 class GuardedSource:
-    """What it does not guard is the inner source's own.
-
-    Parameters
-    ----------
-    inner : Source
-        Where the memory is; it names its ``alignment``.
-    cells : Cells
-        The inner source's bytes.
-    """
+    """What it does not guard is the inner source's own; that names its alignment."""
 
     def __init__(self, inner: Source, cells: Cells) -> None:
-        self.inner, self._cells = inner, cells
+        self.inner, (self._fill, self._read) = inner, cells
         self.name: str = getattr(inner, "name", type(inner).__name__)
         self._lead = round_up(ROOM, self.alignment)
         self.after_fork()
@@ -131,8 +115,8 @@ class GuardedSource:
         address: int = self.inner.allocate(nbytes + self._lead)
         if not address:
             return address
-        self._cells.fill(address, self._lead, ZONE)
-        self._cells.fill(address + self._lead, nbytes, FREED)
+        self._fill(address, ZONE, self._lead)
+        self._fill(address + self._lead, FREED, nbytes)
         return address + self._lead
 
     def free(self, address: int, nbytes: int) -> None:
@@ -166,9 +150,9 @@ class GuardedSource:
         request = max(1, chunk.request or 0)
         with self._turn:
             self._check_free(chunk.address, chunk.nbytes)
-            self._cells.fill(chunk.address, request, FRESH)
+            self._fill(chunk.address, FRESH, request)
             end = chunk.address + request
-            self._cells.fill(end, chunk.nbytes - request, ZONE)
+            self._fill(end, ZONE, chunk.nbytes - request)
             self._live[chunk.address] = Holder(
                 chunk.address, request, chunk.nbytes, tracking.stack(4)
             )
@@ -187,7 +171,7 @@ class GuardedSource:
             holder = self._live.get(chunk.address)
             if holder is not None:
                 holder.freed = line
-                self._cells.fill(holder.address, holder.request, FREED)
+                self._fill(holder.address, FREED, holder.request)
 
     def inspect(self, heap: Heap) -> int:
         """Look at all of it; called with the state's lock held. Return how much [B]."""
@@ -214,7 +198,7 @@ class GuardedSource:
             if holder is None:  # handed out before the listener was there
                 holder = Holder(chunk.address, chunk.nbytes, chunk.nbytes, [])
             self._check_holder(holder)
-            self._cells.fill(chunk.address, chunk.nbytes, FREED)
+            self._fill(chunk.address, FREED, chunk.nbytes)
             self._line.append(holder)
             self._held += holder.nbytes
             self._let_out(QUARANTINE, BLOCKS)
@@ -243,13 +227,8 @@ class GuardedSource:
         if holder.freed:
             self._check_free(holder.address, holder.request, holder)
         end, room = holder.address + holder.request, holder.nbytes - holder.request
-
-        self._look(
-            end,
-            room,
-            ZONE,
-            lambda at: f"memory was written {at} B past the end of {holder}",
-        )
+        where = "memory was written {at} B past the end of {holder}".format
+        self._look(end, room, ZONE, lambda at: where(at=at, holder=holder))
 
     def _check_lead(self, address: int) -> None:
         def text(at: int) -> str:
@@ -262,48 +241,25 @@ class GuardedSource:
         self, address: int, nbytes: int, byte: int, text: Callable[[int], str]
     ) -> None:
         """Tell of damaged memory, and mend it, so that it is told once."""
-        at: int | None = self._cells.first_other(address, nbytes, byte)
-        if at is not None:
-            self._cells.fill(address + at, nbytes - at, byte)
-            FINDINGS.append(f"{self.name}: {text(at)}")
+        for start in range(0, nbytes, PIECE):
+            piece = self._read(address + start, min(PIECE, nbytes - start))
+            if piece != bytes((byte,)) * len(piece):  # quick; the place is not
+                at = start + len(piece) - len(piece.lstrip(bytes((byte,))))
+                self._fill(address + at, byte, nbytes - at)
+                FINDINGS.append(f"{self.name}: {text(at)}")
+                return
 
 
-# -- cells: a source's bytes, which no method takes from a pool ------------------------
+# -- a source's bytes, which no method takes from a pool -------------------------------
 
 PIECE = 1 << 20  # looked at in one go: Python's own memory holds a copy [B]
 
 
-@final
-class Cells:
-    """Memory by address, by two functions.
+class Cells(NamedTuple):
+    """Memory by address: sets bytes, as ``memset`` does; and copies them."""
 
-    Parameters
-    ----------
-    fill : (address, byte, nbytes)
-        Sets bytes.
-    read : (address, nbytes) -> bytes
-        Copies them.
-    """
-
-    def __init__(
-        self, fill: Callable[[int, int, int], Any], read: Callable[[int, int], bytes]
-    ) -> None:
-        self._fill, self._read = fill, read
-
-    def fill(self, address: int, nbytes: int, byte: int) -> None:
-        """Set bytes."""
-        self._fill(address, byte, nbytes)
-
-    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
-        """Return the offset of the first byte that is not ``byte``, None without one.
-
-        Piece by piece.
-        """
-        for start in range(0, nbytes, PIECE):
-            piece = self._read(address + start, min(PIECE, nbytes - start))
-            if piece != bytes((byte,)) * len(piece):  # quick; the place is not
-                return start + len(piece) - len(piece.lstrip(bytes((byte,))))
-        return None
+    fill: Callable[[int, int, int], Any]
+    read: Callable[[int, int], bytes]
 
 
 def host_cells(_: int) -> Cells:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, deque
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate, chain
 from operator import itemgetter
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.memory import hooks, registry, tracking
-from xdev.memory.accounting import ChunkStates
+from xdev.memory.accounting import FREE, LIVE, WAITING, ChunkStates
 from xdev.memory.registry import text_of
 from xdev.memory.tracking import TRACKER, maker, places_of
 
@@ -41,25 +40,12 @@ if TYPE_CHECKING:
 ENTRIES = 100_000  # events kept without another word
 
 
-class Happening(NamedTuple):
-    """One event of a pool."""
-
-    state: Any
-    action: str  # as PyTorch calls it
-    address: int
-    nbytes: int
-    stream: int
-    nanoseconds: int
-    thread: int
-    frames: tracking.Frames
-
-
 @final
 class History(hooks.Listener):
     """Keeps the last events of all pools."""
 
     def __init__(self) -> None:
-        self.happenings: deque[Happening] = deque()
+        self.happenings: deque[tuple[Any, Event]] = deque()  # a state and its event
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Note a block handed out, and by whom."""
@@ -93,10 +79,16 @@ class History(hooks.Listener):
         stream: int = 0,
         frames: tracking.Frames | None = None,
     ) -> None:
-        now, thread = time_ns(), threading.get_ident()
-        self.happenings.append(
-            Happening(state, action, address, nbytes, stream, now, thread, frames or [])
-        )
+        event = {
+            "action": action,
+            "addr": address,
+            "size": nbytes,
+            "stream": stream,
+            "time_us": time_ns() // 1000,
+            "frames": frames or [],
+            "thread": threading.get_ident(),
+        }
+        self.happenings.append((state, event))
 
 
 HISTORY = History()
@@ -139,7 +131,8 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
         HISTORY.happenings = deque(maxlen=max_entries)
 
 
-LIVE, PENDING, FREE = "active_allocated", "active_pending_free", "inactive"
+ACTIVE, PENDING, INACTIVE = "active_allocated", "active_pending_free", "inactive"
+STATES = {LIVE: ACTIVE, WAITING: PENDING, FREE: INACTIVE}
 RMM_HEADER = "Thread,Time,Action,Pointer,Size,Stream"
 #: PyTorch's name of an event, and RMM's; the others are not in RMM's log.
 RMM = {
@@ -190,12 +183,12 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
     segments, traces = [], []
     for number, pool in enumerate(pools):
         state = pool.state
-        mine = [happening for happening in happenings if happening.state is state]
+        mine = [event for owner, event in happenings if owner is state]
         makers = TRACKER.frames_of(state)
-        makers |= {h.address: h.frames for h in mine if h.action == "alloc"}
+        makers |= {e["addr"]: e["frames"] for e in mine if e["action"] == "alloc"}
         described = {at: _frames(frames) for at, frames in makers.items()}
         segments += _segments(pool, number, described)
-        traces.append([event for h in mine for event in _events(h)])
+        traces.append([told for event in mine for told in _events(event)])
     return {
         "segments": segments,
         "device_traces": traces,
@@ -226,40 +219,35 @@ def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
     segments = state.look(view)
     for segment in segments:
         blocks = segment["blocks"]
-        used = [b for b in blocks if b["state"] == LIVE]
+        used = [b for b in blocks if b["state"] == ACTIVE]
         segment["allocated_size"] = sum(b["size"] for b in used)
-        segment["active_size"] = sum(b["size"] for b in blocks if b["state"] != FREE)
+        free = sum(b["size"] for b in blocks if b["state"] == INACTIVE)
+        segment["active_size"] = segment["total_size"] - free
         segment["requested_size"] = sum(b["requested_size"] for b in used)
     return segments
 
 
 def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str, Any]:
-    free = chunk_states.is_free(chunk)
+    what = chunk_states.of(chunk)
+    free = what == FREE
     asked = chunk.nbytes if chunk.request is None else chunk.request
     return {
         "address": chunk.address,
         "size": chunk.nbytes,
         "requested_size": 0 if free else asked,
-        "state": FREE if free else PENDING if chunk_states.is_pending(chunk) else LIVE,
+        "state": STATES[what],
         "frames": [] if free else makers.get(chunk.address, []),
     }
 
 
-def _events(happening: Happening) -> Iterator[dict[str, Any]]:
-    event = {
-        "action": happening.action,
-        "addr": happening.address,
-        "size": happening.nbytes,
-        "stream": happening.stream,
-        "time_us": happening.nanoseconds // 1000,
-        "frames": _frames(happening.frames),
-        "thread": happening.thread,
-    }
-    if happening.action == "oom":
-        event["device_free"] = event.pop("addr")
-    elif happening.action == "free_completed":
-        yield event | {"action": "free_requested"}  # the viewer wants the pair
-    yield event
+def _events(event: Event) -> Iterator[dict[str, Any]]:
+    """Return an event as PyTorch tells of it."""
+    told = {**event, "frames": _frames(event["frames"])}
+    if told["action"] == "oom":
+        told["device_free"] = told.pop("addr")
+    elif told["action"] == "free_completed":
+        yield told | {"action": "free_requested"}  # the viewer wants the pair
+    yield told
 
 
 def _frames(frames: Frames) -> list[dict[str, Any]]:
@@ -327,21 +315,12 @@ HELD = {"segment_alloc": 1, "segment_free": -1}
 
 
 @final
-@dataclass(slots=True)
-class State:
-    """The memory of one pool at a moment.
+class State(NamedTuple):
+    """One pool's memory at a moment: sizes by address [B], and who made the blocks."""
 
-    Parameters
-    ----------
-    blocks, segments : dict
-        Size of each block in use, and of each segment, by address [B].
-    frames : dict
-        Who made the blocks, as far as it is known, by address.
-    """
-
-    blocks: dict[int, int] = field(default_factory=dict)
-    segments: dict[int, int] = field(default_factory=dict)
-    frames: dict[int, list[Any]] = field(default_factory=dict)
+    blocks: dict[int, int]
+    segments: dict[int, int]
+    frames: dict[int, list[Any]]
 
     @property
     def allocated(self) -> int:
@@ -353,17 +332,6 @@ class State:
         """Bytes held from the source [B]."""
         return sum(self.segments.values())
 
-    def undo(self, event: Event) -> None:
-        """Change to what was before an event."""
-        for signs, sizes in ((IN_USE, self.blocks), (HELD, self.segments)):
-            sign = signs.get(event["action"])
-            if sign == 1:
-                sizes.pop(event["addr"], None)
-            elif sign == -1:
-                sizes[event["addr"]] = event["size"]
-        if event["action"] == "alloc":
-            self.frames.pop(event["addr"], None)
-
 
 def state_after(
     snapshot: Mapping[str, Any], number: int, count: int | None = None
@@ -372,22 +340,24 @@ def state_after(
 
     None: after all, as the snapshot shows it.
     """
-    state, events = State(), snapshot["device_traces"][number]
-    for segment in snapshot["segments"]:
-        if segment["device"] != number:
-            continue
-        state.segments[segment["address"]] = segment["total_size"]
-        for block in segment["blocks"]:
-            if block["state"] == "active_allocated":
-                state.blocks[block["address"]] = block["size"]
-                state.frames[block["address"]] = block["frames"]
-    count = len(events) if count is None else count
-    for event in reversed(events[count:]):
-        state.undo(event)
-    for event in events[:count]:
+    mine = [each for each in snapshot["segments"] if each["device"] == number]
+    used = [b for each in mine for b in each["blocks"] if b["state"] == ACTIVE]
+    blocks = {block["address"]: block["size"] for block in used}
+    segments = {each["address"]: each["total_size"] for each in mine}
+    frames = {block["address"]: block["frames"] for block in used}
+    events = snapshot["device_traces"][number]
+    for event in reversed([] if count is None else events[count:]):
+        for signs, sizes in ((IN_USE, blocks), (HELD, segments)):
+            sign = signs.get(event["action"])
+            if sign == 1:
+                sizes.pop(event["addr"], None)
+            elif sign == -1:
+                sizes[event["addr"]] = event["size"]
         if event["action"] == "alloc":
-            state.frames[event["addr"]] = event["frames"]
-    return state
+            frames.pop(event["addr"], None)
+    allocs = (event for event in events[:count] if event["action"] == "alloc")
+    frames |= {event["addr"]: event["frames"] for event in allocs}
+    return State(blocks, segments, frames)
 
 
 def timeline(
@@ -423,25 +393,11 @@ FIGURE = 12.0, 7.0  # of a pool [inch]
 
 
 def draw(snapshot: Mapping[str, Any], path: Path) -> None:
-    """Draw a snapshot into a PNG file.
+    """Draw a snapshot into a PNG file; DeviceUnavailableError without matplotlib.
 
     Each pool has a timeline of bytes in use and reserved, and two maps of its segments,
     one a row, with the blocks in use coloured by the line that made them: when the most
     was in use, and at the end.
-
-    Parameters
-    ----------
-    snapshot : dict
-        From :func:`~xdev.memory.snapshot`.
-    path : Path
-        Where to.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        There is no matplotlib; the text has the command that installs it.
-    OSError
-        The file cannot be written.
     """
     numbers = range(len(snapshot["device_traces"]))
     width, height = FIGURE
@@ -487,13 +443,13 @@ def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -
     segments = sorted(state.segments.items(), key=lambda item: (-item[1], item[0]))
     starts = sorted(state.blocks)
     for row, (start, nbytes) in enumerate(segments):
-        blocks = list(_within(starts, start, start + nbytes))
+        first, last = (bisect_left(starts, at) for at in (start, start + nbytes))
+        blocks = starts[first:last]
         spans = [_mib((at - start, state.blocks[at])) for at in blocks]
         shades = [colours.get(_line(state, at), OTHER) for at in blocks]
-        axes.broken_barh([_mib((0, nbytes))], (row, 0.8), facecolor=UNUSED)
-        axes.broken_barh(
-            spans, (row, 0.8), facecolors=shades, edgecolor=EDGE, linewidth=0.2
-        )
+        edges, place = {"edgecolor": EDGE, "linewidth": 0.2}, (row, 0.8)
+        axes.broken_barh([_mib((0, nbytes))], place, facecolor=UNUSED)
+        axes.broken_barh(spans, place, facecolors=shades, **edges)
     axes.invert_yaxis()
     axes.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.set(xlabel="offset in the segment [MiB]", ylabel="segment")
@@ -503,10 +459,6 @@ def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -
 
 def _mib(sizes: Iterable[int]) -> list[float]:
     return [nbytes / MIB for nbytes in sizes]
-
-
-def _within(starts: list[int], start: int, stop: int) -> Iterable[int]:
-    return starts[bisect_left(starts, start) : bisect_left(starts, stop)]
 
 
 def _line(state: State, address: int) -> str:

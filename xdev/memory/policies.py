@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdev.errors import ConfigurationError
-from xdev.memory.blocks import Policy, round_up
+from xdev.memory.blocks import Policy, ceiling, round_up
 
 if TYPE_CHECKING:
-    from xdev.memory.blocks import Chunk, FreeList
+    from xdev.memory.blocks import Chunk, Ordered
 
 __all__ = ["POLICIES", "Policy", "named"]
 
@@ -49,15 +49,9 @@ def exact(nbytes: int, quantum: int) -> int:  # noqa: ARG001 - one signature for
 
 
 def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
-    """Ask for a segment that requests of like size share.
+    """Ask for a segment that requests of like size share: PyTorch's rule.
 
-    2 MiB up to 1 MiB, 20 MiB below 10 MiB, from there whole MiB pairs: PyTorch's rule,
-    after CUDA's pages of 2 MiB.
-
-    Examples
-    --------
-    >>> [shared(mib * MIB, 512) // MIB for mib in (1, 3, 11)]
-    [2, 20, 12]
+    2 MiB up to 1 MiB, 20 MiB below 10 MiB, from there whole pairs of MiB.
     """
     if granted <= SMALL:
         return 2 * SMALL
@@ -69,12 +63,13 @@ def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature f
 # Fits: which free chunk of a free_list serves a request.
 
 
-def best(free_list: FreeList, nbytes: int) -> Chunk | None:
+def best(free_list: Ordered, nbytes: int) -> Chunk | None:
     """Return the smallest chunk that is large enough, of those the lowest; O(log n)."""
-    return free_list.ceiling((nbytes, 0))
+    chunk: Chunk | None = ceiling(free_list, nbytes)
+    return chunk
 
 
-def snug(free_list: FreeList, nbytes: int) -> Chunk | None:
+def snug(free_list: Ordered, nbytes: int) -> Chunk | None:
     """Return the smallest chunk, where at most an eighth of it would be wasted."""
     chunk = best(free_list, nbytes)
     if chunk is None or chunk.nbytes > nbytes + max(nbytes // WASTE, QUANTUM):
@@ -82,9 +77,9 @@ def snug(free_list: FreeList, nbytes: int) -> Chunk | None:
     return chunk
 
 
-def first(free_list: FreeList, nbytes: int) -> Chunk | None:
+def first(free_list: Ordered, nbytes: int) -> Chunk | None:
     """Return the chunk of lowest address that is large enough; O(n)."""
-    large = (chunk for chunk in free_list if chunk.nbytes >= nbytes)
+    large = (chunk for *_, chunk in free_list if chunk.nbytes >= nbytes)
     return min(large, key=lambda chunk: chunk.address, default=None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
 from operator import index
 from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
@@ -14,13 +13,13 @@ from xdev.memory import hooks, policies
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.blocks import Heap
 from xdev.memory.reclamation import allocate_with_retry, enough_bytes
-from xdev.memory.state import LISTENED, OVER_LIMIT, PoolState
-from xdev.memory.upstream import Budget, no_total, source_for
+from xdev.memory.state import BARRED, PoolState
+from xdev.memory.upstream import Budget, source_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.memory.accounting import PoolStats, Scope
+    from xdev.memory.accounting import PoolStats
     from xdev.memory.blocks import Chunk, Policy
     from xdev.memory.sources import Source
 
@@ -122,7 +121,7 @@ class Pool:
     ) -> None:
         self.name = name or str(getattr(source, "name", type(source).__name__))
         if budget is None:
-            budget = Budget(getattr(source, "total", partial(no_total, self.name)))
+            budget = Budget(getattr(source, "total", int))
             budget.set(limit)
         rules = policies.named(policy)
         #: What the pool holds.
@@ -283,17 +282,11 @@ class Pool:
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
-        state = self._swept()
+        state = self.state
+        state.sweep()
         return state.look(
             lambda heap, ledger: ledger.look(*ChunkStates(state, heap).count())
         )
-
-    def _swept(self) -> PoolState:
-        """Return the state, without what exceptions left in it."""
-        state = self.state
-        if state.drained():
-            state.sweep()
-        return state
 
     @property
     def budget(self) -> Budget:
@@ -303,24 +296,13 @@ class Pool:
     @property
     def allocated(self) -> int:
         """Bytes in use [B]."""
-        return self._swept().look(lambda _, ledger: ledger.allocated)
+        self.state.sweep()
+        return self.state.look(lambda _, ledger: ledger.allocated)
 
     @property
     def reserved(self) -> int:
         """Bytes held from the source [B]."""
         return self.state.look(lambda _, ledger: ledger.reserved)
-
-    def open_scope(self) -> Scope:
-        """Return the peaks from now on; they are final after :meth:`close_scope`."""
-        return self.state.look(lambda _, ledger: ledger.open())
-
-    def close_scope(self, scope: Scope) -> None:
-        """Stop following the peaks."""
-        self.state.look(lambda _, ledger: ledger.close(scope))
-
-    def reset_peak(self) -> None:
-        """Start the peaks afresh."""
-        self.state.look(lambda _, ledger: ledger.reset_peak())
 
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that an address lies in, or None."""
@@ -328,23 +310,22 @@ class Pool:
 
     def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
         """Tell these of every block; while there are any, no block passes unseen."""
-        state = self.state
-        state.listeners = listeners
-        if state.free_lists is not None:
-            state.free_lists.bar(LISTENED, bool(listeners))
+        self.state.listeners = listeners
+        self.heed_limit()
 
     def heed_limit(self) -> None:
         """Close the quick ways to free memory while more is held than the limit allows:
         what is free then passes by the budget, block by block.
+
+        That of C clients also while somebody listens.
         """
         state = self.state
-        while True:
+        over_limit = None
+        while over_limit != (state.budget.excess > 0):  # it may change meanwhile
             over_limit = state.over_limit = state.budget.excess > 0
             self._recent = state.pending if self._quiet and not over_limit else ()
             if state.free_lists is not None:
-                state.free_lists.bar(OVER_LIMIT, over_limit)
-            if over_limit == (state.budget.excess > 0):  # else it changed meanwhile
-                return
+                state.free_lists.bar(BARRED, over_limit or bool(state.listeners))
 
     def after_fork(self) -> None:
         """Start empty in a forked child; what the parent made stays where it is."""
@@ -357,7 +338,6 @@ class Pool:
         if old.free_lists is not None:
             old.free_lists.inherit()
             self.state.put_lists(old.free_lists)
-        self.heed_limit()
         self.watch(old.listeners)
 
     def __repr__(self) -> str:
@@ -366,15 +346,7 @@ class Pool:
 
 @final
 class Part:
-    """A piece of an arena in use; it keeps its block, and no other.
-
-    Attributes
-    ----------
-    address, nbytes : int
-        Where it starts, and how long it is [B].
-    block : Block
-        The pool's block that it lies in.
-    """
+    """A piece of an arena in use; it keeps its block of a pool, and no other."""
 
     __slots__ = ("_chunk", "_returned", "address", "block", "nbytes")
 
@@ -428,19 +400,14 @@ class Arena:
     def take(
         self, acquire: Callable[[int], Block], nbytes: int, stream: int = 0
     ) -> Part:
-        """Return a part for work on a stream.
+        """Return a part for work on a stream; where none is free, of a block acquired.
 
         What another stream of the capture gave back is not handed out: nothing orders
-        the two. Where no part is free, ``acquire(nbytes)`` is a block of a pool.
-
-        Raises
-        ------
-        OutOfMemoryError
-            The pool has no block for it.
+        the two.
         """
         heap, nbytes = self._heap, max(1, nbytes)
         while self._returned:
-            heap.restore(self._returned.popleft())
+            heap.restore((self._returned.popleft(),))
         chunk = heap.take(nbytes, stream, anywhere=True)
         if chunk is None:
             block = acquire(heap.granted(nbytes))

@@ -246,7 +246,7 @@ def reset_peak(device: object = None, kind: str | None = None) -> None:
     True
     """
     for pool in existing(device, kind):
-        pool.reset_peak()
+        pool.state.look(lambda _, ledger: ledger.reset_peak())
 
 
 def reclaim(
@@ -537,14 +537,12 @@ class Peak:
     def __enter__(self) -> Self:
         """Follow the pools that there are; one that is made later is followed whole."""
         for pool in existing(self._where, self._kind):
-            self._open[pool] = pool.open_scope()
+            self._open[pool] = pool.state.look(lambda _, ledger: ledger.open())
         return self
 
     def __exit__(self, *_: object) -> None:
         """Keep the peaks so far."""
         self._final = self._most()
-        for pool, scope in self._open.items():
-            pool.close_scope(scope)
         self._open.clear()
 
     def _most(self) -> tuple[int, int]:

@@ -27,10 +27,11 @@ from __future__ import annotations
 import gc
 import threading
 from collections import deque
-from functools import partial
+from functools import partial, wraps
 from math import inf
+from operator import attrgetter, methodcaller
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, final
 
 from xdev import native
 from xdev.memory.accounting import Ledger
@@ -48,23 +49,33 @@ if TYPE_CHECKING:
     from xdev.memory.upstream import Budget
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
-# Why the native free lists hand nothing out.
-LISTENED, OVER_LIMIT = 1, 2
+BARRED = 1  # why the native free lists hand nothing out: a bit of theirs
+
+
+def as_move(
+    act: Callable[Concatenate[PoolState, P], T],
+) -> Callable[Concatenate[PoolState, P], T | None]:
+    """Make a method a move: see :meth:`PoolState.move`.
+
+    It does nothing, and returns None, in the middle of a decision of its thread, which
+    must not go on: ``moving`` may be held by who waits for the lock.
+    """
+
+    @wraps(act)
+    def moved(state: PoolState, /, *args: P.args, **options: P.kwargs) -> T | None:
+        if not state.drained():
+            return None
+        return state.move(partial(act, state, *args, **options))
+
+    return moved
 
 
 @final
 class PoolState:
-    """One source's memory under one policy.
-
-    Parameters
-    ----------
-    source, policy, budget
-        Where memory comes from, how it is divided, how much it may be.
-    name : str
-        Whose memory it is, for messages.
-    """
+    """One source's memory under one policy, and as much as the budget lets it be."""
 
     def __init__(
         self,
@@ -74,9 +85,7 @@ class PoolState:
         name: str,
     ) -> None:
         self.source, self.policy, self.budget, self.name = source, policy, budget, name
-        self.upstream = Upstream(
-            source, budget, name, self.count, in_order=policy.asynchronous
-        )
+        self.upstream = Upstream(self)
         self.quantum: int = getattr(source, "alignment", QUANTUM)
         self.heap = Heap(policy, self.quantum if policy.keeps else 1)
         self.ledger = Ledger()
@@ -125,10 +134,7 @@ class PoolState:
                 return None
             self._deciding = True
             self._drain()
-            chunk = self.heap.hit(nbytes, stream)
-            if chunk is not None:
-                chunk.request = nbytes
-                self.ledger.take(chunk.nbytes)
+            chunk = self._hand_out(self.heap.hit(nbytes, stream), nbytes)
             self._deciding = False
             return chunk
 
@@ -152,9 +158,9 @@ class PoolState:
     def sweep(self) -> None:
         """Find chunks in use that nobody refers to, since an exception came between.
 
-        It looks at each; it is not for a finalizer in the middle of a decision.
+        It looks at each. In the middle of a decision or a move it does nothing.
         """
-        if not self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
+        if self.drained() and not self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
             self.move(self._sweep)
 
     def _sweep(self) -> None:
@@ -189,11 +195,11 @@ class PoolState:
         for address, order in list(lent.items()):
             if address not in self.segments:
                 self.segments[address] = Segment(address, order[0], self)
-                self._tell_grown(address, order[0])
+                self.tell("grown", address, order[0])
         for address in [each for each in list(self.segments) if each not in lent]:
             segment = self.segments.pop(address, None)
             if segment is not None:
-                self._tell_returned(segment)
+                self.tell("returned", segment.address, segment.nbytes)
         return list(self.segments.values())
 
     def _rebuild(self, segments: list[Segment]) -> None:
@@ -219,7 +225,7 @@ class PoolState:
                     used.append(chunk.nbytes)
                 elif self._came_back(chunk):
                     free.append(chunk)
-        heap.restore(*free)
+        heap.restore(free)
         sizes = [segment.nbytes for segment in segments]
         self.ledger.recount(used, sizes, self.upstream.idle)
 
@@ -244,11 +250,15 @@ class PoolState:
 
     def _came_back(self, chunk: Chunk) -> bool:
         """Tell of a chunk; return whether it is free, or waits for other streams."""
-        for listener in self.listeners:
-            listener.released(self, chunk)
+        self.tell("released", chunk)
         if chunk.uses is not None:
             self.deferred.drop(chunk)
         return chunk.uses is None
+
+    def tell(self, event: str, *what: Any) -> None:
+        """Tell the listeners of an event, by the name of their method."""
+        for listener in self.listeners:
+            getattr(listener, event)(self, *what)
 
     def share(self) -> Any:
         """Return native free lists of this memory, made at the first call.
@@ -267,8 +277,7 @@ class PoolState:
         if self.free_lists is None:
             self.free_lists, self.heap.elsewhere = lists, self.from_lists
             self.ledger.share(lists)
-            lists.bar(LISTENED, bool(self.listeners))
-            lists.bar(OVER_LIMIT, self.over_limit)
+            lists.bar(BARRED, bool(self.listeners) or self.over_limit)
 
     def from_lists(self) -> list[Chunk]:
         """Take the chunks of the native free lists; called in a decision."""
@@ -280,7 +289,7 @@ class PoolState:
         """Put a free chunk back that a lowered limit has no room for."""
         if chunk is None or self.budget.admits(chunk.nbytes):
             return chunk
-        heap.restore(chunk)
+        heap.restore((chunk,))
         return None
 
     def _hand_out(self, chunk: Chunk | None, nbytes: int) -> Chunk | None:
@@ -315,27 +324,13 @@ class PoolState:
 
         def choose(heap: Heap) -> Chunk | None:
             chunk = heap.take(nbytes, stream, anywhere=anywhere)
-            chunk = self._admitted(heap, chunk) if self.over_limit else chunk
-            return self._hand_out(chunk, nbytes)
+            return self._hand_out(self._admitted(heap, chunk), nbytes)
 
         return self.decide(choose)
 
+    @as_move
     def grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
         """Serve from a new segment of ``size`` bytes."""
-        chunk = self.move(partial(self._grow, nbytes, stream, size))
-        if not (chunk is None or isinstance(chunk, MemoryError)):
-            self._tell_grown(chunk.segment.address, size)
-        return chunk
-
-    def _tell_grown(self, address: int, nbytes: int) -> None:
-        for listener in self.listeners:
-            listener.grown(self, address, nbytes)
-
-    def _tell_returned(self, segment: Segment) -> None:
-        for listener in self.listeners:
-            listener.returned(self, segment.address, segment.nbytes)
-
-    def _grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
         address = self.upstream.borrow(size, stream)
         if address is None or isinstance(address, MemoryError):
             return address
@@ -346,16 +341,16 @@ class PoolState:
             self.ledger.grow(size, self.upstream.idle)
             return self._hand_out(chunk, nbytes)
 
-        return self.decide(adopt)
+        chunk = self.decide(adopt)
+        self.tell("grown", address, size)
+        return chunk
 
+    @as_move
     def steal(self, nbytes: int, stream: int, least: int = 0) -> Chunk | None:
         """Serve from another stream's free memory, after a wait for its work.
 
         ``least`` is :meth:`Heap.steal`'s.
         """
-        return self.move(partial(self._steal, nbytes, stream, least))
-
-    def _steal(self, nbytes: int, stream: int, least: int) -> Chunk | None:
         chunk = self.decide(
             lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
         )
@@ -383,7 +378,7 @@ class PoolState:
             return address
         segment = self.segments[address] = Segment(address, size, self)
         self._unlisted.append(segment)
-        self._tell_grown(address, size)
+        self.tell("grown", address, size)
         chunk = segment.first
         chunk.stream = stream
         self.ledger.grow(size, self.upstream.idle)
@@ -396,28 +391,23 @@ class PoolState:
     def collect(self) -> None:
         """Collect garbage: it may hold blocks."""
         gc.collect()
-        if self.process_pending() is not None:
-            self.sweep()
+        self.process_pending()
+        self.sweep()
 
+    @as_move
     def synchronize(self, stream: int | None = None) -> int:
         """Wait for all queued work; then all free memory is the one stream's.
 
-        None: of the stream that has the most of it.
+        None: of the stream that has the largest piece.
 
         Return how much went back to the source, as :meth:`process_pending` does [B].
         """
-        return self.move(partial(self._synchronize, stream)) if self.drained() else 0
-
-    def _synchronize(self, stream: int | None) -> int:
         gone = self.process_pending() or 0
-
-        def take(heap: Heap) -> tuple[int, list[Chunk]]:
-            heir = heap.fullest() if stream is None else stream
-            return heir, heap.take_other_streams(heir)
-
-        heir, lifted = self.decide(take) or (stream or 0, [])
-        free = self.deferred.synchronize()
-        self.decide(lambda heap: heap.put_merged(heir, lifted + free))
+        free = self.decide(Heap.lift) or []
+        free += self.deferred.synchronize()
+        if stream is None and free:
+            stream = max(free, key=attrgetter("nbytes")).stream
+        self.decide(methodcaller("restore", free, stream))
         self.count("syncs")
         return gone
 
@@ -430,14 +420,10 @@ class PoolState:
         if not self.drained():
             return None
         self.move(self.deferred.process_events)
-        return 0 if self.policy.keeps else self.return_segments()
+        return 0 if self.policy.keeps else self.return_segments() or 0
 
     def drained(self) -> bool:
-        """Drain what was dropped; say whether that was possible.
-
-        It is not for a finalizer in the middle of a decision, which must not go on:
-        ``moving`` may be held by who waits for the lock.
-        """
+        """Drain what was dropped; say whether that was possible."""
         return self.decide(lambda _: True) is True
 
     # -- what goes back to the source: each step is a move, so nobody is refused -------
@@ -445,37 +431,32 @@ class PoolState:
     def reclaim(self, nbytes: float) -> int:
         """Give back ``nbytes`` or more, or all that can be, as :meth:`Pool.reclaim`."""
         freed = self.process_pending() or 0
-        if self.drained():
-            self.sweep()
-        freed += self.give_back(nbytes - freed)
+        self.sweep()
+        freed += self.give_back(nbytes - freed) or 0
         if freed < nbytes and self.ledger.reserved > self.ledger.allocated:
-            freed += self.synchronize()  # what waits for queued work is free after it
-            freed += self.give_back(nbytes - freed)
+            freed += self.synchronize() or 0  # what waits for work is free after it
+            freed += self.give_back(nbytes - freed) or 0
         return freed
 
+    @as_move
     def give_back(self, nbytes: float = inf) -> int:
         """Return what is wholly free to the source, and have it keep none [B].
 
         As much as makes ``nbytes`` or more. How much went is exact.
         """
-        return self.move(partial(self._give_back, nbytes)) if self.drained() else 0
-
-    def _give_back(self, nbytes: float) -> int:
-        total = self.return_segments(nbytes)
+        total = self.return_segments(nbytes) or 0
         if total < nbytes:
             total += self.upstream.trim(nbytes - total)
             idle = self.upstream.idle
             self.decide(lambda _: self.ledger.hold(idle))
         return total
 
+    @as_move
     def return_segments(self, nbytes: float = inf, least: int = 0) -> int:
         """Return wholly free segments; how much of them left our hands [B].
 
         With ``least`` they are counted as trims.
         """
-        return self.move(partial(self._return, nbytes, least))
-
-    def _return(self, nbytes: float, least: int) -> int:
         segments = (
             self.decide(lambda heap: heap.take_free_segments(nbytes, least)) or []
         )
@@ -488,7 +469,7 @@ class PoolState:
             self.ledger.shrink(sizes, self.upstream.idle)
             for segment in segments:
                 self.segments.pop(segment.address, None)
-                self._tell_returned(segment)
+                self.tell("returned", segment.address, segment.nbytes)
 
         self.decide(note)
         return total

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
 
     #: The innermost line outside the pool, and the size that was asked for [B].
     Asked = tuple[str, int, int | None]
-
-    #: Granted and asked size [B], when it was handed out [s], by whom.
-    Record = tuple[int, int | None, float, Frames]
 
 
 DEPTH = 8  # frames kept of each block, and more up to the first outside the libraries
@@ -222,37 +218,16 @@ def by_line(blocks: Iterable[Outstanding]) -> list[OutstandingLine]:
     return sorted(lines, key=attrgetter("nbytes"), reverse=True)
 
 
-def report_of(blocks: Iterable[Outstanding]) -> str:
-    """Return one line of text a source line, under a line of their sum.
-
-    Examples
-    --------
-    >>> print(report_of([Outstanding("mine.py:7", 4096, 0.52, "cpu", 0x1000, ())]))
-    xdev: 1 live block, 4,096 B
-      mine.py:7: 4,096 B of cpu, 0.5 s old
-    >>> print(report_of([]))
-    xdev: no live block
-    """
-    lines = by_line(blocks)
-    count = sum(line.count for line in lines)
-    if not count:
-        return "xdev: no live block"
-    total = sum(line.nbytes for line in lines)
-    head = f"xdev: {count:,} live block{'s' * (count > 1)}, {total:,} B"
-    return "\n  ".join((head, *map(str, lines)))
-
-
 OWN = "NumPy's own"  # in place of a pool's name
-#: The file through which NumPy's bridge asks; to load it here would be a cycle.
-BRIDGE = str(Path(bridges.__file__).with_name("opt_in.py"))
+MISS = bridges.miss.__code__  # by which NumPy's bridge asks
 
 
-def asked_by_numpy(places: list[Place], nbytes: int | None) -> Asked | None:
+def asked_by_numpy(frames: Frames, nbytes: int | None) -> Asked | None:
     """Return what identifies a pool's block that NumPy's bridge asked for, or None."""
-    files = [file for file, _, _ in places]
-    if BRIDGE not in files[:-1]:
+    codes = frames[::2]
+    if MISS not in codes[:-1]:
         return None
-    file, line, _ = places[files.index(BRIDGE) + 1]
+    [(file, line, _)] = places_of(frames[2 * codes.index(MISS) + 2 :][:2])
     return file, line, nbytes
 
 
@@ -289,7 +264,8 @@ class Tracker(hooks.Listener):
     """Remembers every block that is handed out while it listens."""
 
     def __init__(self) -> None:
-        self.live: defaultdict[Any, dict[int, Record]] = defaultdict(dict)
+        #: By state and address: granted and asked size [B], when [s], and by whom.
+        self.live: defaultdict[Any, dict[int, Any]] = defaultdict(dict)
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Remember the frames of a block."""
@@ -316,18 +292,16 @@ class Tracker(hooks.Listener):
         for state in list(self.live) if states is None else states:
             for address, (nbytes, _, born, frames) in list(self.live[state].items()):
                 lines = places_of(frames)
-                where = maker(lines)
                 texts = tuple(f"{file}:{line} in {name}" for file, line, name in lines)
-                age, pool = now - born, state.name
-                block = Outstanding(where, nbytes, age, pool, address, texts)
-                blocks.append(block)
+                known = nbytes, now - born, state.name, address
+                blocks.append(Outstanding(maker(lines), *known, texts))
         return blocks
 
     def of_numpy(self) -> Iterator[Asked]:
         """Return what NumPy asked the pools for, and they told us of."""
         for live in list(self.live.values()):
             for _, request, _, frames in list(live.values()):
-                asked = asked_by_numpy(places_of(frames), request)
+                asked = asked_by_numpy(frames, request)
                 if asked is not None:
                     yield asked
 
@@ -479,10 +453,16 @@ def outstanding_by_line(
 
 
 def report() -> str:
-    """Return the live blocks of all pools, by line."""
+    """Return the live blocks of all pools, by line, under a line of their sum."""
     for state in list(TRACKER.live):
         state.drained()
-    return report_of(TRACKER.items() + buffers(TRACKER.of_numpy()))
+    lines = by_line(TRACKER.items() + buffers(TRACKER.of_numpy()))
+    count = sum(line.count for line in lines)
+    if not count:
+        return "xdev: no live block"
+    total = sum(line.nbytes for line in lines)
+    head = f"xdev: {count:,} live block{'s' * (count > 1)}, {total:,} B"
+    return "\n  ".join((head, *map(str, lines)))
 
 
 def _report_at_exit() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from xdev.memory.blocks import Policy, Segment
     from xdev.memory.sources import AsyncSource, Source
+    from xdev.memory.state import PoolState
 
 
 ADDRESSES = 1 << 64  # every address is below
@@ -33,35 +34,14 @@ class Upstream:
     """What a state borrows from a source; what it gets is looked at before.
 
     The methods are called without the lock of the state's ledger, but for
-    :meth:`borrow` in a finalizer.
-
-    Parameters
-    ----------
-    source : Source or AsyncSource
-        Its ``alignment`` is what it promises.
-    budget : Budget
-        How much may be borrowed.
-    name : str
-        Whose memory it is, for messages.
-    count : callable
-        ``count("failures")`` is called where the source has none, ``count("syncs")``
-        for each wait for all queued work.
-    in_order : bool
-        Whether the source is one in stream order, which keeps what it is given back.
+    :meth:`borrow` in a finalizer. A source in stream order keeps what it is given back.
     """
 
-    def __init__(
-        self,
-        source: Any,
-        budget: Budget,
-        name: str,
-        count: Callable[[str], object],
-        *,
-        in_order: bool,
-    ) -> None:
-        self._source, self._budget, self._name = source, budget, name
-        self._count, self._in_order = count, in_order
-        self._alignment: int = getattr(source, "alignment", 1)
+    def __init__(self, state: PoolState) -> None:
+        self._source: Any = state.source
+        self._budget, self._name, self._count = state.budget, state.name, state.count
+        self._in_order = state.policy.asynchronous
+        self._alignment: int = getattr(state.source, "alignment", 1)
         #: What the source has lent and not got back: its size, and stream if it has
         #: one, by address.
         self.lent: dict[int, tuple[int, ...]] = {}
@@ -210,15 +190,7 @@ class Upstream:
 
 
 def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
-    """Return what a pool borrows from: beside a plain source, its one in stream order.
-
-    Raises
-    ------
-    TypeError
-        ``source`` is not a source.
-    ConfigurationError
-        The policy needs a source in stream order, and there is none.
-    """
+    """Return what a pool borrows from: a source, or its one in stream order."""
     if isinstance(source, type) or not all(hasattr(source, each) for each in METHODS):
         needs = f"an object with the methods {', '.join(METHODS)}"
         raise TypeError(f"{source!r} is not a source of memory: give {needs}")
@@ -234,8 +206,10 @@ def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
     return stream_ordered
 
 
-UNKNOWN = "the system does not tell how much memory there is, so a share is not known"
-BYTES = 'give the limit in bytes (4294967296), or as a size ("4GiB")'
+UNKNOWN = (
+    "neither the source nor the system tells how much memory there is in total, so a "
+    "share is not known: give the limit in bytes (4294967296), or as a size ('4GiB')"
+)
 
 
 @final
@@ -244,14 +218,10 @@ class Budget:
 
     A limit that is lowered takes nothing from anybody. While more is held than it
     allows, what is free goes back, pools hand out free memory only so far as all that
-    is in use stays within the limit, and they get no more of it.
+    is in use stays within the limit, and they get no more of it. ``total()`` is what a
+    share such as ``"80%"`` is of [B].
 
     Its lock is a leaf, held for assignments only: the collector cannot run there.
-
-    Parameters
-    ----------
-    total : callable
-        Returns what a share such as ``"80%"`` is of [B].
     """
 
     def __init__(self, total: Callable[[], int]) -> None:
@@ -271,20 +241,13 @@ class Budget:
         return [pool for pool in pools if pool is not None]
 
     def set(self, limit: float | str | None) -> None:
-        """Set the limit; free memory that is over it goes back.
-
-        Raises
-        ------
-        ConfigurationError
-            The limit is negative, or no size or share; it is a share of what is not
-            known.
-        """
+        """Set the limit; free memory that is over it goes back."""
         if limit is not None:
             limit = _config.parse_limit(limit)
             if isinstance(limit, float):
                 total = self._total()
                 if not total:
-                    raise ConfigurationError(f"{UNKNOWN}: {BYTES}")
+                    raise ConfigurationError(UNKNOWN)
                 limit = int(limit * total)
         self.limit = limit
         for pool in self.pools():
@@ -330,8 +293,3 @@ class Budget:
         """Start afresh in a forked child, whose pools are empty."""
         self._lock = threading.RLock()
         self.reserved = 0
-
-
-def no_total(name: str) -> int:
-    """Stand in for the total of a source that names none."""
-    raise ConfigurationError(f"{name} has no total() that a share could be of: {BYTES}")

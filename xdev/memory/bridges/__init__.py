@@ -15,26 +15,16 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.device import Device
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, OutOfMemoryError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Protocol
 
     from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
-
-    class Bridge(Protocol):
-        """One library's allocations, taken over or not."""
-
-        def install(self) -> str | None:
-            """Take them over, or return what was found in the way."""
-
-        def uninstall(self) -> str | None:
-            """Put back what was there, or return why it stays."""
 
 
 __all__ = [
@@ -49,7 +39,8 @@ __all__ = [
 __dir__ = __all__.copy  # what Tab shows
 
 
-#: By the library's name: the module that it needs, the bridge's module and its class.
+#: By the library's name: the module that it needs, the bridge's module and its class,
+#: whose ``install()`` and ``uninstall()`` return what is in the way, None for nothing.
 #: That of operators is of a higher floor: here is its name alone.
 BRIDGES = {
     "cupy": ("cupy", "xdev.memory.bridges.cupy", "CupyBridge"),
@@ -63,7 +54,7 @@ OPT_IN = {"cupy-operators", "numpy", "rmm", "torch"}  # these go in only by name
 DRIVERLESS = {"cupy-operators", "numpy"}  # these start no device
 
 _lock = module_lock()  # guards the two below
-_installed: dict[str, Bridge] = {}
+_installed: dict[str, Any] = {}  # the bridges that are in
 _left_alone: dict[str, str] = {}
 
 
@@ -98,7 +89,7 @@ def install(*names: str) -> None:
         _, room, class_name = BRIDGES[name]
         # It loads its library, which may call back here, in whichever thread loads it
         # first: that one would wait for the lock, and who has the lock for the library.
-        bridge: Bridge = getattr(importlib.import_module(room), class_name)()
+        bridge = getattr(importlib.import_module(room), class_name)()
         with _lock:
             if name in _installed:
                 continue
@@ -203,6 +194,14 @@ def device_pool(index: int) -> Pool:
     return registry.pool(f"cuda:{index}")
 
 
+def miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int] | None:
+    """Return what C functions are to hand out where their lists are empty, or None."""
+    try:
+        return pool.take_for_c(nbytes, stream)
+    except OutOfMemoryError:
+        return None
+
+
 @final
 class Loans:
     """Blocks that a library holds by address alone.
@@ -259,12 +258,7 @@ class _Finder:
     def __init__(self, name: str, callback: Callable[[], None]) -> None:
         self._name, self._callback = name, callback
 
-    def find_spec(
-        self,
-        name: str,
-        path: object = None,  # noqa: ARG002
-        target: object = None,  # noqa: ARG002
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         """Return the specification of the one module, None for others."""
         if name != self._name or self not in sys.meta_path:
             return None

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from xdev.memory.pools import Pool
 
     Allocator = Callable[[int], Any]
-    Leases = Callable[[int], tuple[Pool, Allocator]]
 
 
 @cache
@@ -80,27 +79,21 @@ class PinnedLease:
         self.chunk.release(self.chunk)
 
 
+def leased(owner: Chunk | Part, device: int) -> Any:
+    """Return CuPy's pointer to memory that it holds, and its finalizer gives back."""
+    lease = lease_type()(owner.address, owner.nbytes, owner, device)
+    return _optional.cupy().cuda.MemoryPointer(lease, 0)
+
+
 def device_allocator(
     take: Callable[[int, int], Chunk | Part], stream: Callable[[], Any], device: int = 0
 ) -> Allocator:
-    """Return an allocator for CuPy that serves one device.
+    """Return an allocator for CuPy that serves one device, by its index.
 
-    Parameters
-    ----------
-    take : callable
-        ``take(nbytes, stream)`` returns memory of that device: a pool's, an arena's.
-    stream : callable
-        Returns the current stream: an object with ``ptr``.
-    device : int
-        The device's index.
+    ``take(nbytes, stream)`` returns memory of that device: a pool's, an arena's;
+    ``stream()`` the current stream, which has a ``ptr``.
     """
-    lease, pointer = lease_type(), _optional.cupy().cuda.MemoryPointer
-
-    def allocate(nbytes: int) -> Any:
-        owner = take(nbytes, stream().ptr)
-        return pointer(lease(owner.address, owner.nbytes, owner, device), 0)
-
-    return allocate
+    return lambda nbytes: leased(take(nbytes, stream().ptr), device)
 
 
 def pinned_allocator(pool: Callable[[], Pool]) -> Allocator:
@@ -121,42 +114,35 @@ def _c_functions(served: Any) -> Allocator:
 
 
 def allocator(
-    leases: Leases,
+    pools: Callable[[int], Pool],
     current: Callable[[], tuple[int, int]],
     served: Any = None,
     c_functions: Callable[[Any], Allocator] = _c_functions,
 ) -> Allocator:
     """Return an allocator for CuPy that serves whichever device is current.
 
-    Parameters
-    ----------
-    leases : callable
-        Returns a device's pool, and an allocator for what is not a class hit; it is
-        called at the first use of each.
-    current : callable
-        Returns the index of the current device and the handle of the current stream.
-    served : CupyAllocator, optional
-        Of the native tier; without one all is leases.
-    c_functions : callable
-        Returns an allocator by the C functions of ``served``.
+    ``pools(index)`` is called at the first use of a device; ``current()`` returns the
+    index of the current device and the handle of the current stream. ``served`` is the
+    native tier's ``CupyAllocator``, by whose C functions ``c_functions`` makes an
+    allocator; without one all is leases.
     """
 
     @cache
-    def opened(index: int) -> tuple[Pool, Allocator]:
-        pool, lease = leases(index)
+    def opened(index: int) -> Pool:
+        pool = pools(index)
         lists = pool.state.share()
         if served is not None and lists is not None:
             served.open(index, lists)
-        return pool, lease
+        return pool
 
     def missed(nbytes: int) -> Any:
         index, stream = current()
-        pool, lease = opened(index)
+        pool = opened(index)
         if served is not None and nbytes and pool.refill(nbytes, stream):
             pointer = hit(nbytes)
             if pointer.ptr:
                 return pointer
-        return lease(nbytes)
+        return leased(pool.take(nbytes, stream), index)
 
     if served is None:
         return missed
@@ -167,27 +153,17 @@ def allocator(
 
 @final
 class CupyBridge:
-    """CuPy's process-wide allocators.
+    """CuPy's process-wide allocators."""
 
-    Parameters
-    ----------
-    pools : callable, optional
-        Returns the pool of device number ``index``; the registry's without one.
-    """
-
-    def __init__(self, pools: Callable[[int], Pool] = device_pool) -> None:
-        self._cupy, self._pools = _optional.cupy(), pools
+    def __init__(self) -> None:
+        self._cupy = _optional.cupy()
         self._before: Any = None
         self._allocator: Allocator | None = None
         self._pinned = False  # whether it serves pinned memory
 
-    def _lease(self, index: int) -> tuple[Pool, Allocator]:
-        pool, stream = self._pools(index), self._cupy.cuda.get_current_stream
-        return pool, device_allocator(pool.take, stream, index)
-
     def _unusable(self, nbytes: int) -> Any:
         """Say why there is no device, by the error of asking for its pool."""
-        return self._lease(0)[1](nbytes)
+        return device_pool(0).take(nbytes)
 
     def _usable(self) -> Allocator:
         cuda, tier = self._cupy.cuda, native.module("pool")
@@ -196,7 +172,7 @@ class CupyBridge:
         if tier is not None:
             count = cuda.runtime.getDeviceCount()
             served = tier.CupyAllocator(count, current_stream_function())
-        return allocator(self._lease, lambda: (device(), stream().ptr), served)
+        return allocator(device_pool, lambda: (device(), stream().ptr), served)
 
     def install(self) -> str | None:
         """Set the allocators, unless CuPy's is not its own default one."""

@@ -175,18 +175,12 @@ def _handle(stream: Any) -> int:
 
 @final
 class NumbaBridge:
-    """Numba's choice of memory manager, and the managers of its live contexts.
+    """Numba's choice of memory manager, and the managers of its live contexts."""
 
-    Parameters
-    ----------
-    manager : type, optional
-        The memory manager class; xdev's on the pools of the devices without one.
-    """
-
-    def __init__(self, manager: Any = None) -> None:
+    def __init__(self) -> None:
         cuda = _optional.numba_cuda()
         self._cuda, self._driver = cuda, cuda.cudadrv.driver
-        self._manager = manager or manager_type()
+        self._manager = manager_type()
         self._before: list[tuple[Any, Any]] = []
 
     def install(self) -> str | None:

@@ -26,16 +26,15 @@ from xdev import _optional, native
 from xdev._forks import immortal, module_lock
 from xdev.device import Device, devices, registry as backends
 from xdev.device.streams import live_streams
-from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.errors import ConfigurationError
 from xdev.memory import registry
 from xdev.memory.arrays import POOLED
-from xdev.memory.bridges import Loans, device_pool
+from xdev.memory.bridges import Loans, device_pool, miss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
 
 THROW = "_ZN3c106detail14torchCheckFailEPKcS2_jS2_"  # c10::detail::torchCheckFail
@@ -68,16 +67,9 @@ def serve(pool: Pool) -> Any:
     """
     lists = pool.state.share()
     if lists is not None:
-        lists.serve(partial(_miss, pool))
+        lists.serve(partial(miss, pool))
         atexit.register(lists.serve, None)
     return lists
-
-
-def _miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int] | None:
-    try:
-        return pool.take_for_c(nbytes, stream)
-    except OutOfMemoryError:
-        return None
 
 
 def _keeps_nothing(pool: Pool) -> str:
@@ -96,15 +88,7 @@ class NumpyBridge:
     After ``uninstall`` NumPy allocates as before. The bridge's ``free`` stays in place
     for ever, since arrays may: what is not the pool's goes to the ``free`` that was
     there. Nothing of it ends with the interpreter.
-
-    Parameters
-    ----------
-    pool : Pool, optional
-        Where buffers come from; the host pool without one.
     """
-
-    def __init__(self, pool: Pool | None = None) -> None:
-        self._pool = pool or registry.pool("cpu", "host")
 
     def install(self) -> str | None:
         """Serve new arrays, unless this thread's handler is not NumPy's default."""
@@ -112,9 +96,10 @@ class NumpyBridge:
         if name != "default_allocator":
             return f"NumPy's memory handler was set to {name!r}"
         tier = native_functions("numpy")
-        lists = serve(self._pool)
+        pool = registry.pool("cpu", "host")
+        lists = serve(pool)
         if lists is None:
-            return _keeps_nothing(self._pool)
+            return _keeps_nothing(pool)
         with _lock:
             if not _handlers:
                 handler = tier.NumpyHandler(POOLED)
@@ -213,16 +198,10 @@ class RmmBridge:
 
     ``uninstall`` puts the former ones back; buffers that are alive stay valid, and
     their blocks go back to xdev's pool.
-
-    Parameters
-    ----------
-    pools : callable, optional
-        Returns the pool of device number ``index``; the registry's without one.
     """
 
-    def __init__(self, pools: Callable[[int], Pool] = device_pool) -> None:
+    def __init__(self) -> None:
         self._mr = _optional.rmm().mr
-        self._pools = pools
         self._before: dict[int, Any] = {}  # the former resources, by device
 
     def install(self) -> str | None:
@@ -242,7 +221,7 @@ class RmmBridge:
                     f"xdev.memory.bridges.install('rmm')"
                 )
         for index in before:
-            mr.set_per_device_resource(index, resource(self._pools, index))
+            mr.set_per_device_resource(index, resource(device_pool, index))
         self._before = before
         return None
 
@@ -250,5 +229,5 @@ class RmmBridge:
         """Put the former resources back, unless somebody set others since."""
         mr, before, self._before = self._mr, self._before, {}
         for index, former in before.items():
-            if mr.get_per_device_resource(index) is resource(self._pools, index):
+            if mr.get_per_device_resource(index) is resource(device_pool, index):
                 mr.set_per_device_resource(index, former)

@@ -114,7 +114,7 @@ class FakeSource:
             raise kind(f"injected: call {number}, {call[0]}({arguments})")
 
 
-NOBODY = -1  # whose work may use a kept range: no stream's
+NOBODY, LENT = -1, -2  # whose work may use a range: no stream's, or its holder's
 
 
 @final
@@ -149,9 +149,8 @@ class FakeAsyncSource:
     def __init__(self, source: FakeSource) -> None:
         self._plain = source
         self.log: list[tuple[object, ...]] = []
-        self._used: dict[int, int] = {}
-        self._kept: dict[int, tuple[int, int]] = {}  # bytes, and whose work uses them
-        self._lock = threading.RLock()  # guards the two
+        self._ranges: dict[int, tuple[int, int]] = {}  # bytes, and whose work uses them
+        self._lock = threading.RLock()  # guards it
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -164,13 +163,13 @@ class FakeAsyncSource:
                 if nbytes > self._plain.room()[0]:
                     self._give_back(0)
                 fresh = map(self._plain.allocate, (nbytes,))
-                self._kept.update(zip(fresh, [(nbytes, NOBODY)], strict=True))
+                self._ranges.update(zip(fresh, [(nbytes, NOBODY)], strict=True))
             at = self._keeps(nbytes, stream)
-            self._used[at] = nbytes; del self._kept[at]; return at  # fmt: skip # noqa: E702 - nothing is raised in between
+            self._ranges[at] = nbytes, LENT; return at  # fmt: skip # noqa: E702 - nothing is raised in between
 
     def _keeps(self, nbytes: int, stream: int) -> int:
         """Return a kept range that may serve, or 0."""
-        for address, (size, user) in self._kept.items():
+        for address, (size, user) in self._ranges.items():
             if size == nbytes and user in (stream, NOBODY):
                 return address
         return 0
@@ -178,17 +177,15 @@ class FakeAsyncSource:
     def free(self, address: int, nbytes: int, stream: int) -> None:
         """Keep a range that was lent."""
         self.log.append(("free", address, nbytes, stream))
-        kept = nbytes, stream
         with self._lock:
-            if self._used.get(address) != nbytes:
+            if self._ranges.get(address) != (nbytes, LENT):
                 raise ValueError(f"{nbytes} B at {address:#x} are not lent")
-            del self._used[address]; self._kept[address] = kept  # fmt: skip # noqa: E702 - likewise
+            self._ranges[address] = nbytes, stream
 
     def held(self) -> int:
         """Return the bytes of all ranges [B]."""
         with self._lock:
-            kept = sum(nbytes for nbytes, _ in self._kept.values())
-            return kept + sum(self._used.values())
+            return sum(nbytes for nbytes, _ in self._ranges.values())
 
     def trim(self, keep: int) -> None:
         """Give back kept ranges that nobody uses."""
@@ -197,15 +194,16 @@ class FakeAsyncSource:
             self._give_back(keep)
 
     def _give_back(self, keep: int) -> None:
-        for address, (nbytes, user) in list(self._kept.items()):
+        for address, (nbytes, user) in list(self._ranges.items()):
             if self.held() <= keep:
                 break
             if user == NOBODY:
                 freed = map(self._plain.free, (address,), (nbytes,))
-                list(map(self._kept.pop, (address,), freed))
+                list(map(self._ranges.pop, (address,), freed))
 
     def synchronize(self) -> None:
         """Know all work to be done."""
         self._plain.synchronize()
         with self._lock:
-            self._kept = {at: (n, NOBODY) for at, (n, _) in self._kept.items()}
+            kept = [at for at, (_, user) in self._ranges.items() if user != LENT]
+            self._ranges |= {at: (self._ranges[at][0], NOBODY) for at in kept}

@@ -51,17 +51,8 @@ class HostSource:
     def clear_pages(self, address: int, nbytes: int, segment: int) -> slice:
         """Give whole pages back, which are zeros when they are touched again.
 
-        Parameters
-        ----------
-        address, nbytes : int
-            The range [B].
-        segment : int
-            What :meth:`allocate` returned for the memory that it lies in.
-
-        Returns
-        -------
-        slice
-            Which bytes of the range these are; none where the system has no such way.
+        Return which bytes of the range these are; none where the system has no such
+        way. ``segment`` is what :meth:`allocate` returned for its memory.
         """
         page = mmap.PAGESIZE
         first, last = -(-address // page) * page, (address + nbytes) // page * page
