@@ -89,7 +89,11 @@ class Walk:
         if rule is None:
             return part
         if rule is ARRAY:
-            return self._storage(part)
+            try:
+                return self._storage(part)
+            except (TypeError, ValueError, UseAfterFreeError) as error:
+                error.args = (f"adapt cannot move {self.path(part)}: {error}",)
+                raise
         key, seen = id(part), self._seen
         if key in seen:
             moved = seen[key][1]
@@ -110,34 +114,15 @@ class Walk:
         return "obj" + "".join(_step(whole, inner) for whole, inner in pairwise(way))
 
 
-def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
-    """Return the arrays inside an object by identity, each once.
-
-    Those of exactly the type ``there`` are left out, but not if they were freed.
-    """
+def arrays_in(whole: Any) -> list[Any]:
+    """Return the arrays inside an object, each once."""
     arrays: dict[int, Any] = {}
 
     def note(x: Any) -> Any:
-        if type(x) is not there or is_freed(x):
-            arrays[id(x)] = x
-        return x
+        return arrays.setdefault(id(x), x)
 
     Walk(note).move(whole)
-    return arrays
-
-
-def path_to(array: Any, whole: Any) -> str:
-    """Return how an array inside an object is reached."""
-    paths = []
-
-    def note(x: Any) -> Any:
-        if x is array:
-            paths.append(walk.path(x))
-        return x
-
-    walk = Walk(note)
-    walk.move(whole)
-    return paths[0] if paths else "an array that a rule made"
+    return [*arrays.values()]
 
 
 def _step(whole: Any, inner: Any) -> str:
@@ -336,8 +321,7 @@ def move(
 ) -> Any:
     """Return what :func:`adapt` returns.
 
-    It walks twice, first to note the arrays, then to put those in place that moved:
-    together they cross in fewer copies.
+    Where small arrays cross in packs it walks twice, first to note the arrays.
 
     Parameters
     ----------
@@ -351,38 +335,30 @@ def move(
         As :func:`~xdev.to_device` has them. With ``copy=True`` the containers are made
         anew, too: nothing that the original's owner does shows in the result.
     """
+    stays = target.kind == "cpu" and prepare is None and not copy
+    ready: dict[int, tuple[Any, Any]] = {}  # by identity: arrays, and what is moved
+    moved: dict[int, Any] = {}
+
+    def note(x: Any) -> Any:
+        if id(x) not in ready:
+            ready[id(x)] = x, x if prepare is None else prepare(x)
+        return x
+
+    def place(x: Any) -> Any:
+        if stays and type(x) is np.ndarray and not is_freed(x):
+            return x
+        key = id(note(x))
+        if key not in moved:
+            options: Any = {"non_blocking": non_blocking, "copy": copy}
+            moved[key] = to_device(ready[key][1], target, **options)
+        return moved[key]
+
     try:
-        stay = target.kind == "cpu" and prepare is None and not copy
-        there = np.ndarray if stay else None
-        by_identity = arrays_in(obj, there)
-        arrays = [*by_identity.values()]
-        ready = arrays
-        if prepare is not None:
-            ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
-        together: dict[int, Any] = {}
         if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
             from xdev.transfer.cuda import move_in_packs
 
-            together = move_in_packs(ready, target)
-
-        def alone(number: int) -> Any:
-            if number in together:
-                return together[number]
-            return to_device(
-                ready[number], target, non_blocking=non_blocking, copy=copy
-            )
-
-        moved = _each(alone, arrays, obj)
-        if not copy and all(map(is_, moved, arrays)):
-            return obj
-        places = dict(zip(by_identity, moved, strict=True))
-
-        def place(x: Any) -> Any:
-            if id(x) in places:
-                return places[id(x)]
-            late = x if prepare is None else prepare(x)  # a rule made it just now
-            return to_device(late, target, copy=copy)
-
+            Walk(note).move(obj)
+            moved |= move_in_packs({key: x for key, (_, x) in ready.items()}, target)
         return Walk(place, anew=bool(copy)).move(obj)
     except RecursionError:
         raise RecursionError(
@@ -390,18 +366,6 @@ def move(
             f"{sys.getrecursionlimit()}: flatten it, or raise the limit with "
             f"sys.setrecursionlimit(n)"
         ) from None
-
-
-def _each(make: Callable[[int], Any], arrays: list[Any], obj: Any) -> list[Any]:
-    """Return what is made of each array's number; an error says where the array is."""
-    results = []
-    for number, x in enumerate(arrays):
-        try:
-            results.append(make(number))
-        except (TypeError, ValueError, UseAfterFreeError) as error:
-            error.args = (f"adapt cannot move {path_to(x, obj)}: {error}",)
-            raise
-    return results
 
 
 @final

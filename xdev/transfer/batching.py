@@ -253,7 +253,7 @@ class Feed:
                 del parcel  # its traceback holds this frame
         if parcel:
             current_stream(self._device).wait(parcel.pop())
-            _lend(arrays_in(parcel).values(), self._device)
+            _lend(arrays_in(parcel), self._device)
         return parcel
 
     def _queued_so_far(self) -> Event:

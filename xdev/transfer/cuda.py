@@ -362,12 +362,12 @@ def fetch(x: Any) -> Any:
 # -- many small arrays ----------------------------------------------------------------
 
 
-def move_in_packs(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
+def move_in_packs(arrays: dict[int, Any], target: Device) -> dict[int, Any]:
     """Move the arrays that cross to or from CUDA in packs.
 
     Parameters
     ----------
-    arrays : sequence of array
+    arrays : dict
         Of any library and device.
     target : Device
         Where to: CUDA, or the CPU. There is a CuPy.
@@ -375,21 +375,21 @@ def move_in_packs(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
     Returns
     -------
     dict
-        What they became, by their number; the others are to be moved one by one.
+        What they became, by their keys; the others are to be moved one by one.
     """
     up = target.kind == "cuda"
     kind: Any = np.ndarray if up else _optional.cupy().ndarray
     groups: dict[int, list[int]] = {}  # by the index of the CUDA device
-    for number, x in enumerate(arrays):
+    for key, x in arrays.items():
         if type(x) is kind and x.nbytes <= IN_PACKS and x.dtype.char in CHARS:
             index = target.index if up else x.data.device_id
-            groups.setdefault(index, []).append(number)
+            groups.setdefault(index, []).append(key)
     cross = upload if up else download
     moved: dict[int, Any] = {}
-    for index, numbers in groups.items():
-        if len(numbers) >= FEW:
-            members = [arrays[number] for number in numbers]
-            moved |= zip(numbers, cross(members, Device(f"cuda:{index}")), strict=True)
+    for index, keys in groups.items():
+        if len(keys) >= FEW:
+            members = [arrays[key] for key in keys]
+            moved |= zip(keys, cross(members, Device(f"cuda:{index}")), strict=True)
     return moved
 
 
