@@ -154,8 +154,10 @@ REFUSED = [
     (np.ndarray, {}, TypeError, "not an array but the class ndarray: pass an object"),
     *(
         (np.zeros(3, dtype), {}, TypeError, r"^fake:0 has no arrays of dtype .*: conv")
-        for dtype in ("longdouble", "O", "U3", "M8[s]", ml_dtypes.float8_e4m3fn)
+        for dtype in ("longdouble", "O", ml_dtypes.float8_e4m3fn)
     ),
+    (np.zeros(3, "U3"), {}, TypeError, "of dtype <U3: leave texts on the host"),
+    (np.zeros(3, "M8[s]"), {}, TypeError, r'its numbers, x\.astype\("int64"\)'),
     (np.zeros(3, "i4,f4"), {}, TypeError, r'its fields one by one, as x\["f0"\]'),
     (np.ma.masked_less(np.arange(4), 2), {}, TypeError, r"x\.filled"),
 ]

@@ -422,10 +422,6 @@ class use_device(CallDecorator):  # noqa: N801 - called as a function
             named(device)  # refuses what is not a device
         self._device = device
 
-    def _recreate_cm(self) -> Self:
-        """Return one for each call of a decorated function: calls may nest."""
-        return type(self)(self._device)
-
     def __enter__(self) -> Device:
         chosen = _the_one(as_device(self._device))
         _outer.set((*_outer.get(), _default.get()))

@@ -267,13 +267,16 @@ def _class(x: Any, values: Any, device: Device) -> Any:
     """Return the class for values that were moved: a matrix stays one, an array too."""
     is_matrix = any(base.__name__ == "spmatrix" for base in type(x).__mro__)
     kind = "matrix" if is_matrix else "array"
-    on_cpu = device.type == "cpu"
-    on_cuda = device.type == "cuda" and values.dtype.char in CUDA_DTYPES
-    if x.format not in FORMATS or not (on_cpu or on_cuda):
+    on_cpu, on_cuda = device.type == "cpu", device.type == "cuda"
+    fits = on_cpu or (on_cuda and values.dtype.char in CUDA_DTYPES)
+    if x.format not in FORMATS or not fits:
+        way = (
+            "CUDA has COO, CSR, CSC and DIA of floats, so convert it first, x.tocsr() "
+            'or x.astype("float64"), or '
+        )
         raise TypeError(
             f"{device} has no sparse {kind} of format {x.format} and dtype {x.dtype}: "
-            f"CUDA has COO, CSR, CSC and DIA of floats, so convert it first, x.tocsr() "
-            f'or x.astype("float64"), or move x.toarray()'
+            f"{way if on_cuda else ''}move x.toarray()"
         )
     library = _optional.scipy_sparse() if on_cpu else _optional.cupy_sparse()
     return getattr(library, f"{x.format}_{kind}")
@@ -420,7 +423,7 @@ class _Adapt:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.
 
         The rule is that of classes derived from the type, too. It has no effect but
-        what it returns: it runs twice, once to find the arrays.
+        what it returns: it may run twice, once to find the arrays.
 
         Raises
         ------

@@ -11,7 +11,7 @@ import math
 import os
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -577,10 +577,6 @@ class transfer_guard(CallDecorator):  # noqa: N801 - called as a function
             message = f"transfer_guard({mode!r}): use one of {', '.join(MODES)}"
             raise ConfigurationError(message)
         self._mode = mode
-
-    def _recreate_cm(self) -> Self:
-        """Return one for each call of a decorated function: calls may nest."""
-        return type(self)(self._mode)
 
     def __enter__(self) -> Counts:
         counts = Counts(self._mode)

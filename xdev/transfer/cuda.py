@@ -69,11 +69,13 @@ def _prepare() -> None:
 def check(dtype: np.dtype[Any], target: Device) -> None:
     """Raise TypeError for a dtype that CuPy cannot compute with."""
     if dtype.char not in CHARS and not is_bfloat16(dtype):
-        way = (
-            f'move its fields one by one, as x["{dtype.names[0]}"]'
-            if dtype.names
-            else 'convert it first, as in x.astype("float32"), or leave it out'
-        )
+        way = 'convert it first, as in x.astype("float32"), or leave it out'
+        if dtype.names:
+            way = f'move its fields one by one, as x["{dtype.names[0]}"]'
+        elif dtype.kind in "mM":
+            way = 'move its numbers, x.astype("int64")'
+        elif dtype.kind in "SUT":
+            way = "leave texts on the host"
         raise TypeError(f"{target} has no arrays of dtype {dtype}: {way}")
 
 
