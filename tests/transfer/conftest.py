@@ -77,9 +77,10 @@ class Bar:
 
     made: "list[Bar]"
 
-    def __init__(self, _, total=None):
+    def __init__(self, _, total=None, *, shown):
         self.total, self.count, self.closed = total, 0, False
-        self.made.append(self)
+        if shown:
+            self.made.append(self)
 
     def update(self):
         self.count += 1

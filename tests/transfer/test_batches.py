@@ -260,7 +260,7 @@ def test_an_error_of_an_upload_comes_at_its_batch(far):
 
 REFUSED = [
     ({"prefetch": 0}, xdev.ConfigurationError, "at least 1"),
-    ({"prefetch": 1.5}, TypeError, "give a whole number"),
+    ({"prefetch": 1.5}, TypeError, "integer"),
     ({"device": "gpu"}, xdev.ConfigurationError, "no device is called 'gpu'"),
 ]
 

@@ -198,8 +198,5 @@ def natives(library: str) -> Natives:
 
 
 def _beyond(library: str, type: str, index: int, count: int) -> str | None:
-    if index < count:
-        return None
-    if not count:
-        return f"{library} here has no device of type {type!r}"
-    return f"{library} has {count} of type {type!r}: indices from 0 to {count - 1}"
+    text = f"{library} has {count} devices of type {type!r}, numbered from 0"
+    return None if index < count else text
