@@ -121,12 +121,9 @@ def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -
     check_device(out, "out", on)
     own = to_numpy_dtype(out.dtype)
     if own != dtype:
-        way = f"pass dtype={own}, or another out"
-        if own not in FLOATS:
-            way = "out must be float64 or float32"
         raise TypeError(
-            "Supplied output array has the wrong type. "
-            f"Expected {dtype}, got {own}: {way}"
+            f"Supplied output array has the wrong type. Expected {dtype}, got {own}: "
+            f"out must be float64 or float32, as dtype= is"
         )
     if shape is not None and shape != tuple(out.shape):
         raise ValueError(

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     Rule = Callable[["Walk", Any], Any]
     OwnRule = Callable[[Move, Any], Any]
 
-#: By the kind of a data type: the widest one that stays, and what wider ones become.
-SINGLE = {"f": (4, "float32"), "c": (8, "complex64")}
+#: By the kind of a data type: what wider ones become.
+SINGLE = {"f": np.dtype("float32"), "c": np.dtype("complex64")}
 ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
 SPARSE = ("scipy.sparse", "cupyx.scipy.sparse")
 #: The sparse formats that both libraries have, and their parts but the values.
@@ -498,8 +498,8 @@ def _single(x: Any) -> Any:
     """Return an array in single precision, of its device's usual library."""
     here = Device(str(device_of(x)))
     usual = to_device(x, here)
-    nbytes, name = SINGLE.get(usual.dtype.kind, (0, ""))
-    if not name or usual.dtype.itemsize <= nbytes:
+    single = SINGLE.get(usual.dtype.kind, usual.dtype)
+    if usual.dtype.itemsize <= single.itemsize:
         return usual
     with registry.backend(here.type).use(here.index):
-        return usual.astype(name)
+        return usual.astype(single)

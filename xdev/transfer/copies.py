@@ -227,10 +227,9 @@ def _adopted(x: Any, target: Device) -> Any:
     """Return the same memory as its device's usual array, or None."""
     if target.type != "cpu":
         return route(target.type).adopt(x, target)
-    try:
+    with suppress(BufferError, RuntimeError):  # NumPy's, PyTorch's: no such dtype
         return shared(x)
-    except (BufferError, RuntimeError):  # NumPy's and PyTorch's, JAX's: no such dtype
-        return None
+    return None
 
 
 def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:

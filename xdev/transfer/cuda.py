@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from xdev.transfer.copies import (
 from xdev.transfer.pinned import copy_async, keep, leased_chunk, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from xdev.device import Stream
@@ -54,6 +54,7 @@ LARGEST = 1 << 20
 FEW = 2  # a lone small array gains nothing by a pack
 ALIGNMENT = 256  # of an array in a pack: what any kernel wants [B]
 IN_PACKS = 64 << 10  # larger arrays fill the bus alone [B]
+BYTE = np.dtype(np.uint8)
 IN_FLIGHT = 16  # packs whose pinned memory is in use at a time
 
 
@@ -306,11 +307,8 @@ def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
         return None, None
     cupy, taken, other = _optional.cupy(), x, None
     if not isinstance(x, cupy.ndarray):
-        interface = getattr(x, "__cuda_array_interface__", None)
-        other = None if interface is None else interface.get("stream")
-        if other is None and hasattr(
-            x, "__dlpack__"
-        ):  # its exporter orders the streams
+        other = (getattr(x, "__cuda_array_interface__", None) or {}).get("stream")
+        if other is None and hasattr(x, "__dlpack__"):  # it orders the streams
             taken = cupy.from_dlpack(x)
         else:
             taken = cupy.asarray(CudaExport(x, ordered=True))
@@ -395,26 +393,8 @@ def move_in_packs(arrays: dict[int, Any], target: Device) -> dict[int, Any]:
     return moved
 
 
-class Pack(NamedTuple):
-    """Consecutive arrays that cross together.
-
-    Attributes
-    ----------
-    members : slice
-        Which arrays.
-    offsets : list of int
-        Where each begins [B].
-    nbytes : int
-        The size of the pack, at least one alignment [B].
-    """
-
-    members: slice
-    offsets: list[int]
-    nbytes: int
-
-
-def packs(sizes: Sequence[int]) -> list[Pack]:
-    """Lay out arrays in order; one that is too large for a pack has one of its own.
+def packs(sizes: Sequence[int]) -> Iterator[tuple[slice, list[int], int]]:
+    """Lay out arrays in order: yield which, where each begins, and the size of a pack.
 
     Parameters
     ----------
@@ -423,19 +403,17 @@ def packs(sizes: Sequence[int]) -> list[Pack]:
 
     Examples
     --------
-    >>> packs([100, 300, 8])
-    [Pack(members=slice(0, 3, None), offsets=[0, 256, 768], nbytes=1024)]
+    >>> list(packs([100, 300, 8]))
+    [(slice(0, 3, None), [0, 256, 768], 1024)]
     """
-    laid_out: list[Pack] = []
     first, offsets, end = 0, list[int](), 0
     for number, nbytes in enumerate([*sizes, LARGEST]):  # the one more ends the last
         room = max(ALIGNMENT, round_up(nbytes, ALIGNMENT))
         if offsets and end + room > LARGEST:
-            laid_out.append(Pack(slice(first, number), offsets, end))
+            yield slice(first, number), offsets, end
             first, offsets, end = number, [], 0
         offsets.append(end)
         end += room
-    return laid_out
 
 
 def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
@@ -465,16 +443,16 @@ def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
     in_flight: deque[Any] = deque()
     with registry.backend("cuda").use(target.index):
         queue = cuda.get_current_stream()
-        for pack in packs(sizes):
+        for members, offsets, nbytes in packs(sizes):
             if len(in_flight) == IN_FLIGHT:
                 in_flight.popleft().synchronize()
-            memory, block = _pinned(pack.nbytes), cuda.alloc(pack.nbytes)
-            for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
+            memory, block = pinned_array((nbytes,), BYTE), cuda.alloc(nbytes)
+            for x, at in zip(arrays[members], offsets, strict=True):
                 order = order_of(x)
                 kind = x.dtype.char  # in the machine's byte order
                 np.ndarray(x.shape, kind, memory, at, order=order)[...] = x
                 moved.append(make(x.shape, kind, order, block + at))
-            block.copy_from_host_async(memory.ctypes.data, pack.nbytes)
+            block.copy_from_host_async(memory.ctypes.data, nbytes)
             in_flight.append(queue.record(cuda.Event(disable_timing=True)))
             keep(queue, target.index, memory)
     return moved
@@ -505,10 +483,10 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
     moved: list[Any] = []
     with registry.backend("cuda").use(source.index):
         queue = _queue()
-        for pack in packs(sizes):
-            memory, landed = _pinned(pack.nbytes), []
+        for members, offsets, nbytes in packs(sizes):
+            memory, landed = pinned_array((nbytes,), BYTE), []
             try:
-                for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
+                for x, at in zip(arrays[members], offsets, strict=True):
                     packed = _packed(x.T if x.flags.fnc else x)
                     values = np.ndarray(x.shape, x.dtype, memory, at, order=order_of(x))
                     landed.append((values, packed))
@@ -518,10 +496,6 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
                 queue.synchronize()
             moved += [copy_on_host(values, None) for values, _ in landed]
     return moved
-
-
-def _pinned(nbytes: int) -> Any:
-    return pinned_array((nbytes,), np.dtype(np.uint8))
 
 
 registry.when_started("cuda", _prepare)  # this module loads for fake devices too
