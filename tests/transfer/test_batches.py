@@ -78,7 +78,7 @@ def test_a_vector_is_the_iterable_of_its_items(device, dtype):
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        (("cpu", [large(0)]), xdev.ConfigurationError, "the wrong way round"),
+        (("cpu", [large(0)]), xdev.ConfigurationError, "not a device that xdev knows"),
         ((2, "cpu"), TypeError, "not iterable"),
         ((np.array(3.0), "cpu"), TypeError, "0-d array"),
     ],

@@ -447,33 +447,6 @@ def as_device(device: object = None) -> Device:
     return (device if isinstance(device, Device) else named(device)).require()
 
 
-def target_of(device: object, other: object, call: str) -> Device:
-    """Return the device that an argument means; arguments in the wrong order are told.
-
-    Parameters
-    ----------
-    device, other : object
-        What a function was given as the device, and as its first argument.
-    call : str
-        How it is called.
-
-    Raises
-    ------
-    ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used.
-    """
-    try:
-        return as_device(device)
-    except ConfigurationError:
-        form = isinstance(device, str) and _split(device)[0]  # of a device's name
-        if form or not names_device(other):
-            raise
-    raise ConfigurationError(
-        f"the arguments are the wrong way round, the device is {shown(device)}: call "
-        f"xdev.{call}"
-    )
-
-
 def device_of(x: Any) -> Device:
     """Return the device that an array is on.
 

@@ -25,8 +25,7 @@ import numpy as np
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev._freed import is_freed
-from xdev.device import Device, default_device, device_of, registry
-from xdev.device.choice import target_of
+from xdev.device import Device, as_device, default_device, device_of, registry
 from xdev.errors import UseAfterFreeError, type_name
 from xdev.transfer.copies import to_device
 
@@ -417,7 +416,7 @@ class _Adapt:
         >>> adapt("cpu", {"weights": np.ones(2), "name": "layer"})
         {'weights': array([1., 1.]), 'name': 'layer'}
         """
-        return move(target_of(device, obj, "adapt(device, obj)"), obj)
+        return move(as_device(device), obj)
 
     def register(self, kind: type) -> Callable[[OwnRule], OwnRule]:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.

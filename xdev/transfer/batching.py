@@ -21,8 +21,7 @@ from weakref import ref
 import numpy as np
 
 from xdev._progress import Progress
-from xdev.device import Stream, current_stream, registry
-from xdev.device.choice import target_of
+from xdev.device import Stream, as_device, current_stream, registry
 from xdev.device.streams import live_streams
 from xdev.errors import ConfigurationError, XdevError
 from xdev.memory import registry as pools
@@ -100,7 +99,7 @@ def batches(
     >>> [a + b for a, b in batches(pairs, "cpu")]
     [array([3]), array([7])]
     """
-    target = target_of(device, iterable, "batches(iterable, device)")
+    target = as_device(device)
     if index(prefetch) < 1:
         message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
         raise ConfigurationError(message)

@@ -17,8 +17,8 @@ import numpy as np
 
 from xdev import _optional
 from xdev._freed import is_freed
-from xdev.device import Device, Stream, device_of, registry
-from xdev.device.choice import CallDecorator, cuda_interface, own_kinds, target_of
+from xdev.device import Device, Stream, as_device, device_of, registry
+from xdev.device.choice import CallDecorator, cuda_interface, own_kinds
 from xdev.device.copies import Counts, announce, guards
 from xdev.device.natives import library_of_type, natives
 from xdev.errors import ConfigurationError, DeviceMismatchError, not_array
@@ -156,7 +156,7 @@ def to_device(
     >>> to_device(np.arange(3), "cpu")
     array([0, 1, 2])
     """
-    target = target_of(device, x, "to_device(x, device)")
+    target = as_device(device)
     plain = type(x) is np.ndarray or type(x) in own_kinds
     if not plain:
         x = as_array(x)
