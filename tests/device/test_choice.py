@@ -139,16 +139,8 @@ def test_the_environment_chooses(python, variable, told):
 
 
 WAYS = {
-    "no CuPy": (
-        13000,
-        None,
-        "though a driver of CUDA 13 is there: python -m pip",
-    ),
-    "neither": (
-        None,
-        None,
-        "CuPy is not installed, and no CUDA driver",
-    ),
+    "no CuPy": (13000, None, "though a driver of CUDA 13 is there: python -m pip"),
+    "neither": (None, None, "CuPy is not installed, and no CUDA driver"),
     "no driver": (None, "CuPy", "no CUDA driver"),
     "a broken driver": (13000, "CuPy", "check `nvidia-smi`"),
     "a driver of CUDA 12": (12090, "CuPy", '".[cu12]"'),

@@ -75,20 +75,6 @@ def test_a_vector_is_the_iterable_of_its_items(device, dtype):
         assert xdev.to_numpy(item) == old
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "text"),
-    [
-        (("cpu", [large(0)]), xdev.ConfigurationError, "not a device that xdev knows"),
-        ((2, "cpu"), TypeError, "not iterable"),
-        ((np.array(3.0), "cpu"), TypeError, "0-d array"),
-    ],
-    ids=str,
-)
-def test_what_is_no_iterable_is_refused(arguments, error, text):
-    with pytest.raises(error, match=text):
-        xdev.batches(*arguments)
-
-
 @pytest.mark.cuda
 @pytest.mark.parametrize("own_stream", [False, True])
 @pytest.mark.parametrize("prefetch", [1, 3])
@@ -258,21 +244,28 @@ def test_an_error_of_an_upload_comes_at_its_batch(far):
     assert list(moved) == []
 
 
-REFUSED = [
-    ({"prefetch": 0}, xdev.ConfigurationError, "at least 1"),
-    ({"prefetch": 1.5}, TypeError, "integer"),
-    ({"device": "gpu"}, xdev.ConfigurationError, "no device is called 'gpu'"),
-]
+class Loader:
+    def __iter__(self):
+        pytest.fail("it would have started its workers")
 
 
-@pytest.mark.parametrize(("options", "error", "text"), REFUSED, ids=str)
-def test_what_is_refused_has_started_no_iterable(device, options, error, text):
-    class Loader:
-        def __iter__(self):
-            pytest.fail("it would have started its workers")
-
+@pytest.mark.parametrize(
+    ("iterable", "options", "error", "text"),
+    [
+        (Loader(), {"prefetch": 0}, xdev.ConfigurationError, "at least 1"),
+        (Loader(), {"prefetch": 1.5}, TypeError, "integer"),
+        (Loader(), {"device": "gpu"}, xdev.ConfigurationError, "called 'gpu'"),
+        ("cpu", {"device": [large(0)]}, xdev.ConfigurationError, "is not a device"),
+        (2, {}, TypeError, "not iterable"),
+        (np.array(3.0), {}, TypeError, "0-d array"),
+    ],
+    ids=str,
+)
+def test_what_is_refused_has_started_no_iterable(
+    device, iterable, options, error, text
+):
     with pytest.raises(error, match=text):
-        xdev.batches(Loader(), **{"device": device, **options})
+        xdev.batches(iterable, **{"device": device, **options})
 
 
 def left_by_close(moved):
