@@ -73,12 +73,6 @@ def small_arrays():
     return [np.asarray(view((x * 100).astype(dtype))) for view, dtype, x in views_of]
 
 
-@pytest.fixture
-def lifetimes():
-    """Say what is held until copies' events (``_under_way``), and let go of it."""
-    return pinned
-
-
 class Bar:
     """As ``Progress``, without a terminal."""
 
