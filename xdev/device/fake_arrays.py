@@ -23,7 +23,7 @@ from xdev.device.fake import NOT_IN_CUPY, account
 from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     Values = np.ndarray[Any, Any]
 
@@ -207,9 +207,23 @@ def _unwrapped(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
         return kind(
             _unwrapped(name, arrays, y, f"{label}[{i}]") for i, y in enumerate(x)
         )
+    if kind is FakeArray:
+        _refuse_integer(name, x, label)
     if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
         arrays[label] = x
     return x._values if kind is FakeArray else x  # noqa: SLF001 - a friend
+
+
+def _refuse_integer(name: str, x: Any, label: str) -> None:
+    """Refuse an array where Python's integers belong."""
+    parameter, inside, _ = label.partition("[")
+    if parameter in INTEGERS or (parameter in COUNTS and inside):
+        kind = "bool" if parameter == "keepdims" else "int"
+        way = f"tuple({label}.tolist())" if x.ndim else f"{kind}({label})"
+        raise TypeError(
+            f"{name}: {label} is an array on {x.device}, which turns into no {kind} of "
+            f"Python's unasked: pass {way}"
+        )
 
 
 def _wrapped_result(arrays: dict[str, Any], result: Any, where: Device) -> Any:
@@ -265,17 +279,13 @@ def _end(x: Any) -> Any:
     return int(x) if number else x
 
 
-def _labels() -> Iterator[str]:
-    """Return what errors call the arguments by position."""
-    return chain("xyz", (f"argument {number}" for number in count(4)))
-
-
 def run(
     name: str,
     function: Callable[..., Any],
     /,
     *args: Any,
     on: Device | None = None,
+    names: tuple[str, ...] = (),
     **options: Any,
 ) -> Any:
     """Call a function of NumPy's on fake arrays of one device.
@@ -290,6 +300,8 @@ def run(
         Its arguments, with fake arrays for NumPy's.
     on : Device, optional
         Where results are if no argument says so; ``fake:0`` unless given.
+    names : tuple of str
+        What its parameters are called that are given by position.
 
     Returns
     -------
@@ -301,10 +313,14 @@ def run(
     ------
     DeviceMismatchError
         There are arrays of the host or of two devices.
+    TypeError
+        An array stands where Python's integers belong.
     """
     arrays: dict[str, Any] = {}
     inside = partial(_unwrapped, name, arrays)
-    values = list(map(inside, args, _labels()))
+    first = names or tuple("xyz")
+    labels = chain(first, (f"argument {number}" for number in count(len(first) + 1)))
+    values = list(map(inside, args, labels))
     named = {key: inside(x, key) for key, x in options.items()}
     devices = (x.device for x in arrays.values() if type(x) is FakeArray)
     where = on or next(devices, FIRST)
@@ -334,39 +350,6 @@ def positions(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(each.name for each in parameters if each.kind in place)
 
 
-def refuse_arrays(name: str, arguments: Iterable[tuple[str, Any]]) -> None:
-    """Refuse arrays where Python's integers belong.
-
-    Parameters
-    ----------
-    name : str
-        The function's, for the error.
-    arguments : iterable of (str, object)
-        What it got, by the names of its parameters.
-
-    Raises
-    ------
-    TypeError
-        One of them is such an array, or holds one.
-    """
-    for label, x in arguments:
-        if label in INTEGERS or (label in COUNTS and not isinstance(x, FakeArray)):
-            _refuse(name, label, x)
-
-
-def _refuse(name: str, label: str, x: Any) -> None:
-    if isinstance(x, list | tuple):
-        for index, part in enumerate(x):
-            _refuse(name, f"{label}[{index}]", part)
-    elif isinstance(x, FakeArray):
-        kind_of_it = "bool" if label == "keepdims" else "int"
-        way = f"tuple({label}.tolist())" if x.ndim else f"{kind_of_it}({label})"
-        raise TypeError(
-            f"{name}: {label} is an array on {x.device}, which turns into no "
-            f"{kind_of_it} of Python's unasked: pass {way}"
-        )
-
-
 def strict(
     name: str, function: Callable[..., Any], names: tuple[str, ...] | None = None
 ) -> Callable[..., Any]:
@@ -381,12 +364,7 @@ def strict(
     """
     names = positions(function) if names is None else names
 
-    def call(*args: Any, **options: Any) -> Any:
-        placed = zip(names, args, strict=False)
-        refuse_arrays(name, (*placed, *options.items()))
-        return run(name, function, *args, **options)
-
-    return call
+    return partial(run, name, function, names=names)
 
 
 def values_of(x: FakeArray) -> Values:
