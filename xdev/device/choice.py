@@ -35,13 +35,7 @@ class CallDecorator(ContextDecorator):
     """A context manager that may stand above a function, for each of its calls."""
 
     def __call__(self, func: F) -> F:
-        """Decorate a function.
-
-        Raises
-        ------
-        TypeError
-            Its body does not run in its call, where the context would be.
-        """
+        """Decorate a function."""
         if any(is_one(func) for is_one in OTHERS):
             name = getattr(func, "__qualname__", repr(func))  # a partial has none
             raise TypeError(
@@ -189,13 +183,7 @@ class Device:
 
 
 def named(name: object) -> Device:
-    """Return the device of a name or library's device object, the same each time.
-
-    Raises
-    ------
-    ConfigurationError
-        The name is not a device's.
-    """
+    """Return the device of a name or library's device object, the same each time."""
     return _interned(*_parse(name))
 
 
@@ -346,13 +334,7 @@ def _the_one(device: Device) -> Device:
 
 
 def coming_default() -> Device:
-    """Return what :func:`default_device` will, without starting that device.
-
-    Raises
-    ------
-    ConfigurationError
-        ``XDEV_DEVICE`` is invalid.
-    """
+    """Return what :func:`default_device` will, without starting that device."""
     chosen = _default.get() or (from_environment and from_environment[0])
     if chosen:
         return chosen
@@ -382,13 +364,7 @@ def set_default_device(device: object) -> None:
 
 
 def set_process_default(device: object) -> None:
-    """Set the default device of all threads, as ``XDEV_DEVICE`` does.
-
-    Raises
-    ------
-    ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used.
-    """
+    """Set the default device of all threads, as ``XDEV_DEVICE`` does."""
     from_environment[:] = [_the_one(as_device(device))]
 
 
@@ -435,13 +411,7 @@ class use_device(CallDecorator):  # noqa: N801 - called as a function
 
 
 def as_device(device: object = None) -> Device:
-    """Return the device that a name or object means, ready for use; None: the default.
-
-    Raises
-    ------
-    ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used.
-    """
+    """Return the device that a name means, ready for use; None: the default one."""
     if device is None:
         return default_device()
     return (device if isinstance(device, Device) else named(device)).require()

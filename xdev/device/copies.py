@@ -74,22 +74,7 @@ guards: ContextVar[tuple[Counts, ...]] = ContextVar("xdev_transfer_guards", defa
 
 
 def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> None:
-    """Tell the guards of copies that are about to be made.
-
-    Parameters
-    ----------
-    source, target : Device
-        Where from and to.
-    nbytes : int
-        The arrays' sizes together [B].
-    copies : int
-        How many arrays, of those that cross together.
-
-    Raises
-    ------
-    XdevError
-        A guard disallows it.
-    """
+    """Tell the guards of copies that are about to be made."""
     watching = guards.get()
     if not watching:
         return

@@ -155,13 +155,7 @@ class CudaBackend(Backend):
         return None if index < 0 else index
 
     def index_of_memory(self, address: int, shape: tuple[int, ...]) -> int | None:
-        """Return the device of an array's memory; None of an empty one without any.
-
-        Raises
-        ------
-        ValueError
-            It has elements, and its memory is no device's.
-        """
+        """Return the device of an array's memory; None of an empty one without any."""
         index = self.index_of_pointer(address)
         if index is None and 0 not in shape:
             raise ValueError(
@@ -173,13 +167,7 @@ class CudaBackend(Backend):
 
 
 def cupy_function(module: Any, name: str, kind: str) -> int:
-    """Return the address of a C function that a module of CuPy's offers to others.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        It offers none of that name and C type, ``kind``.
-    """
+    """Return the address of a C function that a module of CuPy's offers to others."""
     python, take = ctypes.pythonapi, ctypes.py_object
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, take)(("PyCapsule_GetName", python))
     capsule = vars(module).get("__pyx_capi__", {}).get(name)

@@ -248,21 +248,17 @@ def _mismatch(
     ways, beside = [f"xdev.to_device({odd}, '{where}')"], "what is made"
     for label, x in arrays.items():
         if _device(x) == where:
-            beside = _text(label, x)
+            beside = f"{label} ({type_name(x)})"
             ways.append(f"xdev.to_device({label}, '{there}')")
             break
     return DeviceMismatchError(
-        f"{name} got arrays of two devices: {_text(odd, arrays[odd])} "
-        f"is on {there}, {beside} is on {where}; move one, {' or '.join(ways)}"
+        f"{name} got arrays of two devices: {odd} ({type_name(arrays[odd])}) is on "
+        f"{there}, {beside} is on {where}; move one, {' or '.join(ways)}"
     )
 
 
 def _device(x: Any) -> Device | str:
     return x.device if type(x) is FakeArray else "cpu"
-
-
-def _text(label: str, x: Any) -> str:
-    return f"{label} ({type_name(x)} of shape {getattr(x, 'shape', '?')})"
 
 
 def _with_ends(index: Any) -> Any:
@@ -331,14 +327,7 @@ def run(
 
 
 def positions(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's parameters that are given by position.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> positions(np.expand_dims)
-    ('a', 'axis')
-    """
+    """Return the names of a function's parameters that are given by position."""
     if isinstance(function, np.ufunc):  # NumPy 2.3 has no signatures of them
         inputs = [f"x{k + 1}" for k in range(function.nin)]
         return (*(inputs if inputs[1:] else ["x"]), *["out"] * function.nout)
@@ -353,15 +342,7 @@ def positions(function: Callable[..., Any]) -> tuple[str, ...]:
 def strict(
     name: str, function: Callable[..., Any], names: tuple[str, ...] | None = None
 ) -> Callable[..., Any]:
-    """Return a function of NumPy's for fake arrays, which are not integers to it.
-
-    Parameters
-    ----------
-    name, function
-        As :func:`run` takes them.
-    names : tuple of str, optional
-        What its parameters are called that are given by position.
-    """
+    """Return a function of NumPy's for fake arrays, which are not integers to it."""
     names = positions(function) if names is None else names
 
     return partial(run, name, function, names=names)

@@ -184,13 +184,7 @@ def library_of_type(kind: type) -> str | None:
 
 
 def natives(library: str) -> Natives:
-    """Return the devices of a library.
-
-    Raises
-    ------
-    ConfigurationError
-        xdev does not know the library's devices; the text lists those it knows.
-    """
+    """Return the devices of a library."""
     if library not in LIBRARIES:
         message = f"no devices of {library!r} are known: use one of {tuple(LIBRARIES)}"
         raise ConfigurationError(message)

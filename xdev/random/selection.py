@@ -120,19 +120,7 @@ def _check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -
 def between(
     words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool = False
 ) -> Any:
-    """Return integers of ranges of which one end at least is an array.
-
-    Parameters
-    ----------
-    words : array of uint64, shape (2, *shape)
-        Random bits: 128 for each element.
-    low, high : int or array of integers
-        The ends, checked; they broadcast to ``shape``.
-    dtype : numpy.dtype
-        Of the results.
-    end : bool
-        Whether ``high`` is among the values.
-    """
+    """Return integers of ranges of which one end at least is an array."""
     start, stop = _words(low), _words(high)
     count = facade.subtract(stop, start)  # modulo 2^64, so that signs do not matter
     if end:
@@ -330,13 +318,7 @@ def _array(draws: Draws, x: Any, name: str = "x") -> Any:
 
 
 def _extent(x: Any, axis: int) -> int:
-    """Return an array's extent along an axis.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        There is no such axis.
-    """
+    """Return an array's extent along an axis."""
     if not -x.ndim <= axis < x.ndim:
         raise np.exceptions.AxisError(axis, x.ndim)
     return int(x.shape[axis])

@@ -51,20 +51,7 @@ OPEN = object()  # stands for what a container is moved to, while its parts are
 
 @final
 class Walk:
-    """One walk over a structure: a shared container is moved once, a cycle refused.
-
-    Parameters
-    ----------
-    storage : callable
-        Moves an array, each time that it occurs.
-    anew : bool
-        Whether containers are made anew also where no part of theirs moved.
-
-    Examples
-    --------
-    >>> Walk(lambda x: x + 1).move({"a": np.arange(2), "b": "text"})
-    {'a': array([1, 2]), 'b': 'text'}
-    """
+    """One walk over a structure: a shared container is moved once, a cycle refused."""
 
     __slots__ = ("_seen", "_storage", "anew")
 
@@ -74,15 +61,7 @@ class Walk:
         self._seen: dict[int, tuple[Any, Any]] = {}
 
     def move(self, part: Any) -> Any:
-        """Return what a part becomes.
-
-        Raises
-        ------
-        ValueError
-            A container contains itself; the text says where.
-        TypeError
-            A container's class does not let it be rebuilt; the text says where.
-        """
+        """Return what a part becomes."""
         kind = type(part)
         rule = _rules_by_type[kind] if kind in _rules_by_type else _search(kind)
         if rule is None:
@@ -324,18 +303,6 @@ def move(
     """Return what :func:`adapt` returns.
 
     Where small arrays cross in packs it walks twice, first to note the arrays.
-
-    Parameters
-    ----------
-    target : Device
-        Where to.
-    obj : object
-        The structure.
-    prepare : callable, optional
-        Makes of an array the one that is moved.
-    non_blocking, copy
-        As :func:`~xdev.to_device` has them. With ``copy=True`` the containers are made
-        anew, too: nothing that the original's owner does shows in the result.
     """
     stays = target.kind == "cpu" and prepare is None and not copy
     ready: dict[int, tuple[Any, Any]] = {}  # by identity: arrays, and what is moved

@@ -58,18 +58,7 @@ def route(type_: str) -> Any:
 def to_library(
     x: Any, source: Device, target: Device, plain: Callable[[Device], Any]
 ) -> Any:
-    """Return an array's values as the array of the library that a device names.
-
-    Parameters
-    ----------
-    x : array
-        Of any library.
-    source, target : Device
-        Where it is, and where to.
-    plain : callable
-        Returns ``x`` on a device as that device's usual array. It is shared with the
-        library where that can be.
-    """
+    """Return an array's values as the array of the library that a device names."""
     step = plain_device(target)
     values = plain(step)
     if target.library != "dask":  # whose chunks keep their type
@@ -80,13 +69,7 @@ def to_library(
 
 
 def plain_device(device: Device) -> Device:
-    """Return where a library's device takes arrays from, as xdev's own device.
-
-    Examples
-    --------
-    >>> plain_device(Device("fake", "array_api_strict"))
-    Device('cpu')
-    """
+    """Return where a library's device takes arrays from, as xdev's own device."""
     # Dask's chunks are xdev's own arrays; so is what other libraries take on CUDA.
     there = device.type == "cuda" or device.library in (None, "dask")
     return Device(str(device) if there else "cpu")
@@ -316,24 +299,7 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
 
 
 def as_array(x: Any) -> Any:
-    """Give an exporter the attributes of an array; arrays come back themselves.
-
-    Parameters
-    ----------
-    x : object
-        An array, or an exporter of ``__cuda_array_interface__``, DLPack,
-        ``__array_interface__`` or the buffer protocol.
-
-    Raises
-    ------
-    TypeError
-        It is none of them.
-
-    Examples
-    --------
-    >>> as_array(memoryview(b"ab"))
-    array([97, 98], dtype=uint8)
-    """
+    """Give an exporter the attributes of an array; arrays come back themselves."""
     # A class has an array's attributes, not their values; a sparse matrix is several.
     if isinstance(x, type) or hasattr(x, "tocsr"):
         raise _no_array(x)
@@ -371,16 +337,7 @@ def _no_array(x: Any) -> TypeError:
 
 @final
 class CudaExport:
-    """CUDA memory behind ``__cuda_array_interface__``, with the attributes of an array.
-
-    Parameters
-    ----------
-    owner : object
-        Who exports it; it lives as long as this.
-    ordered : bool
-        Whether to leave the exporter's stream out: who orders the work by events does
-        not want a consumer that makes the host wait for it.
-    """
+    """What ``__cuda_array_interface__`` exports, with the attributes of an array."""
 
     # Slots: who asks the class sees the attribute, too.
     __slots__ = ("__cuda_array_interface__", "dtype", "owner", "shape")
@@ -398,43 +355,14 @@ class CudaExport:
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:
-    """Return NumPy's name for an array's dtype, such as ``array_api_strict.int8``.
-
-    Raises
-    ------
-    TypeError
-        NumPy has no such dtype.
-
-    Examples
-    --------
-    >>> dtype_of(np.ones(2, ">f4"))
-    dtype('>f4')
-    """
+    """Return NumPy's name for an array's dtype, such as ``array_api_strict.int8``."""
     if isinstance(x.dtype, np.dtype):
         return x.dtype
     return numpys(x.dtype, f"convert the {type(x).__name__} first, for one to float32")
 
 
 def numpys(dtype: Any, way: str) -> np.dtype[Any]:
-    """Return NumPy's dtype of the same name as any library's.
-
-    Parameters
-    ----------
-    dtype : dtype
-        NumPy's, or another library's.
-    way : str
-        What to do where NumPy has none: the end of the error's text.
-
-    Raises
-    ------
-    TypeError
-        NumPy has no such dtype.
-
-    Examples
-    --------
-    >>> numpys("f4", "use float32")
-    dtype('float32')
-    """
+    """Return NumPy's dtype of the same name as any library's."""
     with suppress(TypeError):
         same: np.dtype[Any] = np.dtype(dtype)
         return same
@@ -449,14 +377,7 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
 
 
 def computed(x: Any) -> Any:
-    """Return an array whose memory holds its values: Dask's are computed first.
-
-    Raises
-    ------
-    ValueError
-        It is a PyTorch tensor that is part of a gradient's computation, or whose values
-        are to be conjugated or negated yet.
-    """
+    """Return an array whose memory holds its values: Dask's are computed first."""
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "dask") and hasattr(x, "compute"):
@@ -475,13 +396,7 @@ def computed(x: Any) -> Any:
 
 
 def refuse_mask(x: Any) -> None:
-    """Refuse an array whose mask a copy does not have.
-
-    Raises
-    ------
-    TypeError
-        It is one of ``numpy.ma``.
-    """
+    """Refuse an array whose mask a copy does not have."""
     kind = type(x)
     if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(x, "mask"):
         raise TypeError(

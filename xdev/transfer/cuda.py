@@ -333,16 +333,6 @@ def fetch(x: Any) -> Any:
 
     What this module sees to for all copies takes 5 us besides the driver's time, a
     third of a small copy's.
-
-    Parameters
-    ----------
-    x : cupy.ndarray
-        Any.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        Complete: a copy into pageable memory is waited for by the driver.
     """
     if live_streams.captured or guards.get():
         return None
@@ -363,20 +353,7 @@ def fetch(x: Any) -> Any:
 
 
 def move_in_packs(arrays: dict[int, Any], target: Device) -> dict[int, Any]:
-    """Move the arrays that cross to or from CUDA in packs.
-
-    Parameters
-    ----------
-    arrays : dict
-        Of any library and device.
-    target : Device
-        Where to: CUDA, or the CPU. There is a CuPy.
-
-    Returns
-    -------
-    dict
-        What they became, by their keys; the others are to be moved one by one.
-    """
+    """Move the arrays that cross to or from CUDA in packs."""
     up = target.kind == "cuda"
     kind: Any = np.ndarray if up else _optional.cupy().ndarray
     groups: dict[int, list[int]] = {}  # by the index of the CUDA device
@@ -394,18 +371,7 @@ def move_in_packs(arrays: dict[int, Any], target: Device) -> dict[int, Any]:
 
 
 def packs(sizes: Sequence[int]) -> Iterator[tuple[slice, list[int], int]]:
-    """Lay out arrays in order: yield which, where each begins, and the size of a pack.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Of each array [B].
-
-    Examples
-    --------
-    >>> list(packs([100, 300, 8]))
-    [(slice(0, 3, None), [0, 256, 768], 1024)]
-    """
+    """Lay out arrays in order: yield which, where each begins, and a pack's size [B]."""
     first, offsets, end = 0, list[int](), 0
     for number, nbytes in enumerate([*sizes, LARGEST]):  # the one more ends the last
         room = max(ALIGNMENT, round_up(nbytes, ALIGNMENT))
@@ -417,25 +383,7 @@ def packs(sizes: Sequence[int]) -> Iterator[tuple[slice, list[int], int]]:
 
 
 def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
-    """Copy host arrays to CUDA; they may be changed as soon as this returns.
-
-    Parameters
-    ----------
-    arrays : sequence of numpy.ndarray
-        Of CuPy's dtypes; any strides, any byte order.
-    target : Device
-        A CUDA device.
-
-    Returns
-    -------
-    list of cupy.ndarray
-        Views of packs. What Fortran's order has stays so.
-
-    Raises
-    ------
-    XdevError
-        A :func:`~xdev.transfer_guard` disallows the copy.
-    """
+    """Copy host arrays to CUDA; they may be changed as soon as this returns."""
     sizes = [x.nbytes for x in arrays]
     announce(CPU, target, sum(sizes), copies=len(sizes))
     cuda, make = _optional.cupy().cuda, array_maker()
@@ -459,25 +407,7 @@ def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
 
 
 def download(arrays: Sequence[Any], source: Device) -> list[Any]:
-    """Copy CUDA arrays to the host; the values are there when this returns.
-
-    Parameters
-    ----------
-    arrays : sequence of cupy.ndarray
-        Any strides.
-    source : Device
-        Theirs.
-
-    Returns
-    -------
-    list of numpy.ndarray
-        What Fortran's order has stays so.
-
-    Raises
-    ------
-    XdevError
-        A :func:`~xdev.transfer_guard` disallows the copy.
-    """
+    """Copy CUDA arrays to the host; the values are there when this returns."""
     sizes = [x.nbytes for x in arrays]
     announce(source, CPU, sum(sizes), copies=len(sizes))
     moved: list[Any] = []

@@ -241,13 +241,7 @@ def copy_async(host: Array, packed: Any, stream: int, *, up: bool) -> None:
 
 
 def plan(nbytes: int, workers: int) -> tuple[int, int, int]:
-    """Return how to cut up a copy: how many threads, slots of each, their size [B].
-
-    Examples
-    --------
-    >>> plan(1 << 30, 8), plan(100_000, 8)
-    ((8, 2, 1048576), (1, 1, 100000))
-    """
+    """Return how to cut up a copy: how many threads, slots of each, their size [B]."""
     share = -(-nbytes // (workers * SLOTS * ROUNDS))
     power = 1 << (share - 1).bit_length()  # so that a pool meets few sizes
     chunk = min(nbytes, max(SMALLEST, min(LARGEST, power)))

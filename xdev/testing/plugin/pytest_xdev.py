@@ -123,13 +123,7 @@ def pytest_runtest_makereport(
 
 
 class Measurements:
-    """What ``xdev_benchmark`` measured in all tests, of all of pytest-xdist's workers.
-
-    Parameters
-    ----------
-    path : Path or None
-        Where the record goes.
-    """
+    """What ``xdev_benchmark`` measured in all tests, of all workers of pytest-xdist."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -217,20 +211,7 @@ def _fixtures(names: list[str], *, promised: bool) -> object:
 
 
 def reasons_of(markers: Iterable[Any]) -> dict[str, str]:
-    """Return the backends that markers leave out, each with the reason.
-
-    Parameters
-    ----------
-    markers : iterable of pytest.Mark
-        Of ``skip_xp_backends(backend, *, reason)`` or ``skip_xp_backends(*, np_only,
-        cpu_only, eager_only, exceptions, reason)``; of several reasons for one backend
-        the one that names it counts, else the first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A marker has an argument that it cannot have, or names no backend.
-    """
+    """Return the backends that markers leave out, each with the reason."""
     by_name: dict[str, str] = {}
     by_kind: dict[str, str] = {}
     for marker in markers:
