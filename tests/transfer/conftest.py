@@ -73,33 +73,6 @@ def small_arrays():
     return [np.asarray(view((x * 100).astype(dtype))) for view, dtype, x in views_of]
 
 
-class Bar:
-    """As ``Progress``, without a terminal."""
-
-    made: "list[Bar]"
-
-    def __init__(self, _, total=None, *, shown):
-        self.total, self.count, self.closed = total, 0, False
-        if shown:
-            self.made.append(self)
-
-    def update(self):
-        self.count += 1
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.closed = True
-
-
-@pytest.fixture
-def bars(monkeypatch):
-    Bar.made = []
-    monkeypatch.setattr(batching, "Progress", Bar)
-    return Bar.made
-
-
 class LateStream:
     """A stream whose work runs when it is waited for; it destroys itself, as CuPy's."""
 

@@ -412,7 +412,7 @@ class Draws:
         return self.adopted(self.array(kernel, shape, *values))
 
     def scaled(self, function: Function, size: Any, *parameters: Any) -> Any:
-        """Return float64 values; of two parameters the first is an offset, the last scales."""
+        """Return float64 values; the last parameter scales, one before it is added."""
         if not any(map(is_array, parameters)):
             return self.floats(function, size, *map(float, parameters))
         *offset, factor = parameters

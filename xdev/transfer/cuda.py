@@ -371,7 +371,7 @@ def move_in_packs(arrays: dict[int, Any], target: Device) -> dict[int, Any]:
 
 
 def packs(sizes: Sequence[int]) -> Iterator[tuple[slice, list[int], int]]:
-    """Lay out arrays in order: yield which, where each begins, and a pack's size [B]."""
+    """Lay out arrays: yield which, where each begins, and the size of a pack [B]."""
     first, offsets, end = 0, list[int](), 0
     for number, nbytes in enumerate([*sizes, LARGEST]):  # the one more ends the last
         room = max(ALIGNMENT, round_up(nbytes, ALIGNMENT))
