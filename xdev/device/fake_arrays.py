@@ -134,7 +134,7 @@ class FakeArray:
         if method != "__call__" or not isinstance(first, np.ndarray | np.generic):
             return self.__array_function__(ufunc)
         if not first.ndim:
-            first = first[()]  # a scalar: NumPy compares it as an array
+            first = inputs[0][()]  # a scalar: NumPy compares it as an array
         return run(ufunc.__name__, ufunc, first, *others, **options)
 
     def __dlpack__(
