@@ -10,7 +10,7 @@ import importlib
 import math
 import os
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -55,15 +55,12 @@ def route(type_: str) -> Any:
     return importlib.import_module(f"xdev.transfer.{type_}")
 
 
-def to_library(
-    x: Any, source: Device, target: Device, plain: Callable[[Device], Any]
-) -> Any:
+def _in_library(x: Any, values: Any, source: Device, target: Device) -> Any:
     """Return an array's values as the array of the library that a device names."""
-    step = plain_device(target)
-    values = plain(step)
     if target.library != "dask":  # whose chunks keep their type
         refuse_mask(values)
-    if target not in (step, source):  # a device that only the library knows
+    # It may be a device that only the library knows.
+    if target not in (plain_device(target), source):
         announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
     return natives(str(target.library)).adopt(values, target.native)
 
@@ -153,10 +150,9 @@ def to_device(
         if copy is not False and hasattr(x, "dask") and target.library == "dask":
             return _chunks_moved(x, str(target))
         if copy is not False:
-            move = partial(
-                to_device, x, stream=stream, copy=copy, non_blocking=non_blocking
-            )
-            return to_library(x, source, target, move)
+            options: Any = {"copy": copy, "non_blocking": non_blocking}
+            values = to_device(x, plain_device(target), stream=stream, **options)
+            return _in_library(x, values, source, target)
     if not plain:
         x = computed(x)
     return _placed(x, source, target, stream, copy, non_blocking, out)
