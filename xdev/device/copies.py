@@ -42,14 +42,12 @@ class Counts:
     @property
     def copies(self) -> int:
         """How many."""
-        with self._lock:
-            return sum(direction.copies for direction in self.routes.values())
+        return sum(direction.copies for direction in list(self.routes.values()))
 
     @property
     def nbytes(self) -> int:
         """Their sizes together [B]."""
-        with self._lock:
-            return sum(direction.nbytes for direction in self.routes.values())
+        return sum(direction.nbytes for direction in list(self.routes.values()))
 
     def __repr__(self) -> str:
         return f"Counts(copies={self.copies}, nbytes={self.nbytes})"

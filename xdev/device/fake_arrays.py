@@ -449,19 +449,16 @@ class FakeNamespace(ModuleType):
         self._room = room
 
     def __getattr__(self, name: str) -> Any:
-        full = f"{self._room}{name}"
-        if full in NOT_IN_CUPY or name.startswith("_"):
-            raise AttributeError(f"{self.__name__} has no {name!r}, as cupy has none")
-        try:
-            value = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
-        except AttributeError as error:
+        room = getattr(np, self._room[:-1]) if self._room else np
+        hidden = name.startswith("_") or f"{self._room}{name}" in NOT_IN_CUPY
+        value = None if hidden else getattr(room, name, None)
+        is_room = isinstance(value, ModuleType)
+        if (value is None and name != "newaxis") or (is_room and name not in ROOMS):
             raise AttributeError(
                 f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share; "
                 f"xdev.to_numpy(x) copies an array to the host"
-            ) from error
-        if isinstance(value, ModuleType):
-            if name not in ROOMS:
-                raise AttributeError(f"{self.__name__} has no {name!r}: use xdev's own")
+            )
+        if is_room:
             value = FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
         elif callable(value) and not isinstance(value, type):
             value = _function(f"{self.__name__}.{name}", value, name in UPLOADS)
