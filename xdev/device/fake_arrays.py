@@ -344,7 +344,6 @@ def strict(
 ) -> Callable[..., Any]:
     """Return a function of NumPy's for fake arrays, which are not integers to it."""
     names = positions(function) if names is None else names
-
     return partial(run, name, function, names=names)
 
 
