@@ -135,8 +135,7 @@ def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
         else:
             used = [staged(host, packed, queue, index, up=True)]
     out = _landed(packed, turned, destination, out)
-    if owner is not None:
-        order(queue.ptr, owner)
+    order(queue.ptr, owner)
     if non_blocking:
         keep(queue, index, *used)
     elif used:
@@ -170,8 +169,7 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
             keep(queue, index, there, values)
         elif locked:
             queue.synchronize()
-    if owner is not None:
-        order(queue.ptr, owner)
+    order(queue.ptr, owner)
     return out
 
 
@@ -199,9 +197,8 @@ def _copy_on_one(x: Any, index: int, _: bool, out: Any) -> Any:
     else:
         overlap = cupy.may_share_memory(destination, origin)
         cupy.copyto(destination, origin.copy() if overlap else origin)
-    for owner in (taker, giver):
-        if owner is not None:
-            order(queue.ptr, owner)
+    order(queue.ptr, taker)
+    order(queue.ptr, giver)
     keep(queue, index, origin)
     return out
 
@@ -233,13 +230,11 @@ def _copy_to_peer(
             there.data.copy_from_device_async(packed.data, packed.nbytes, queue)
             done = queue.record(cupy.cuda.Event(disable_timing=True))
             out = _landed(there, turned, destination, out)
-            if taker is not None:
-                order(queue.ptr, taker)
+            order(queue.ptr, taker)
             if stream is not None and not non_blocking:
                 queue.synchronize()
         before.wait_event(done)
-        if giver is not None:
-            order(before.ptr, giver)
+        order(before.ptr, giver)
         keep(before, source.index, origin)
     return out
 
@@ -315,13 +310,14 @@ def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
     if other == (queue.ptr or LEGACY):
         other = None
     mark_uses((x,), stream=queue)
-    if other is not None:
-        order(other, queue.ptr)
+    order(other, queue.ptr)
     return taken, other
 
 
-def order(first: int, then: int) -> None:
-    """Let the later work of one stream wait for the work queued on another so far."""
+def order(first: int | None, then: int | None) -> None:
+    """Let the later work of one stream, if there is one, wait for another's so far."""
+    if first is None or then is None:
+        return
     cuda = _optional.cupy().cuda
     event = cuda.Event(disable_timing=True)
     cuda.runtime.eventRecord(event.ptr, first)
