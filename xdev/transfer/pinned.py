@@ -187,21 +187,16 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
         return
     others = []
     for x in arrays:
-        if not isinstance(x, np.ndarray):
-            chunk = getattr(x.data.mem, "xdev_chunk", None)  # quicker than a search
-            if chunk is None and find(x.data.ptr, "device") is None:
-                others.append(x)
+        if isinstance(x, np.ndarray):
+            chunk: Any = leased_chunk(x) or find(x.ctypes.data, "pinned")
+            if chunk and queue.ptr != PER_THREAD:
+                name = on_device(live_streams.see(queue), index)
+                if name not in (chunk.uses or ()):
+                    chunk.segment.owner.mark(chunk, (name,))
+                continue
+        elif getattr(x.data.mem, "xdev_chunk", None) or find(x.data.ptr, "device"):
             continue
-        pinned = None
-        if queue.ptr != PER_THREAD:
-            pinned = leased_chunk(x) or find(x.ctypes.data, "pinned")
-        if pinned is None:
-            others.append(x)
-            continue
-        name = on_device(live_streams.see(queue), index)
-        if name not in (pinned.uses or ()):
-            state: Any = pinned.segment.owner
-            state.mark(pinned, (name,))
+        others.append(x)
     if _under_way:
         drop_done()
     if others:
