@@ -235,6 +235,8 @@ def test_a_capture_has_no_copies_of_the_host(driver, captured, non_blocking):
     for copy in (
         lambda: xdev.to_device(x, "cuda", non_blocking=non_blocking),
         lambda: xdev.to_numpy(there, non_blocking=non_blocking),
+        lambda: xdev.adapt("cuda", [x, x + 1]),
+        lambda: xdev.adapt("cpu", [there, there[:1]]),
     ):
         with pytest.raises(CaptureError, match="no copies between the host and"):
             copy()

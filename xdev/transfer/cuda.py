@@ -276,7 +276,7 @@ def _host_queue() -> Any:
     None is captured in a graph: the driver would record it, and repeat it with host
     memory that is others' by then.
     """
-    queue = _optional.cupy().cuda.get_current_stream()
+    queue = _queue()
     if live_streams.captured and queue.is_capturing():
         raise CaptureError(
             "a graph has no copies between the host and the device: make them before "
@@ -386,7 +386,7 @@ def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
     moved: list[Any] = []
     in_flight: deque[Any] = deque()
     with registry.backend("cuda").use(target.index):
-        queue = cuda.get_current_stream()
+        queue = _host_queue()
         for members, offsets, nbytes in packs(sizes):
             if len(in_flight) == IN_FLIGHT:
                 in_flight.popleft().synchronize()
@@ -408,7 +408,7 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
     announce(source, CPU, sum(sizes), copies=len(sizes))
     moved: list[Any] = []
     with registry.backend("cuda").use(source.index):
-        queue = _queue()
+        queue = _host_queue()
         for members, offsets, nbytes in packs(sizes):
             memory, landed = pinned_array((nbytes,), BYTE), []
             try:
