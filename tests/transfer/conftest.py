@@ -348,9 +348,8 @@ class Below:
 def driver(monkeypatch):
     """CUDA by a CuPy whose copies run when they are waited for; KiB go as MiB do."""
     driver = LateCupy()
-    below, there = Below(driver), dict(pools._pools)
-    there.pop((xdev.Device("cpu"), "pinned"), None)
-    ways = {}
+    below, ways = Below(driver), {}
+    there = {key: pool for key, pool in pools._pools.items() if key[1] == "host"}
     for owner, name, value in (
         (_optional, "cupy", lambda: driver),
         (devices, "_probe", lambda: (2, None)),

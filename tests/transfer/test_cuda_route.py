@@ -359,7 +359,7 @@ def test_under_a_tight_limit_there_are_fewer_threads(driver, up):
     np.testing.assert_array_equal(copied(driver, x, up=up), x)
 
     driver.most = 0
-    memory.reclaim()
+    memory.reclaim(None, "cpu", "pinned")
     with pytest.raises(OutOfMemoryError):
         copied(driver, x, up=up)
 
