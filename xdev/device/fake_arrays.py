@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
@@ -339,12 +339,9 @@ def positions(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(each.name for each in parameters if each.kind in place)
 
 
-def strict(
-    name: str, function: Callable[..., Any], names: tuple[str, ...] | None = None
-) -> Callable[..., Any]:
+def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy's for fake arrays, which are not integers to it."""
-    names = positions(function) if names is None else names
-    return partial(run, name, function, names=names)
+    return partial(run, name, function, names=positions(function))
 
 
 def values_of(x: FakeArray) -> Values:
@@ -352,16 +349,19 @@ def values_of(x: FakeArray) -> Values:
     return x._values  # noqa: SLF001 - a friend
 
 
+_positions = cache(positions)  # of methods, found at their first calls
+
+
 def _method(name: str) -> Any:
     function, full = getattr(np.ndarray, name), f"x.{name}()"
-    checked = strict(full, function, positions(getattr(np, name, function)))
+    twin = getattr(np, name, function)  # a function whose parameters have names
 
     def method(self: Any, *args: Any, **options: Any) -> Any:
         unknown = ONLY_NUMPYS.intersection(options)
         if unknown or (name == "item" and args):
             what = "=, ".join((*unknown, "")) or "an index"
             raise TypeError(f"{full} takes no {what}: CuPy's arrays have none")
-        result = checked(self, *args, **options)
+        result = run(full, function, self, *args, names=_positions(twin), **options)
         if name in DOWNLOADS:
             announce(self.device, CPU, self.nbytes)
         return result
