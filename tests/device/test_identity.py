@@ -22,14 +22,9 @@ def test_a_bare_type_means_one_index():
     assert Device("fake") == "fake:0"
     assert Device("cpu") == Device("cpu:0") == "cpu"
     assert Device("cuda").type == "cuda"
-
-
-def test_devices_differ_by_type_and_index():
     names = ["cpu", "cuda:0", "cuda:1", "fake:0", "fake:1"]
-
     assert len({Device(name) for name in names}) == len(names)
-    assert Device("cpu") != "gpu"
-    assert Device("cpu") != 3
+    assert Device("cpu") not in ("gpu", 3)
 
 
 def test_a_device_is_compared_at_the_very_end_of_a_process(python):
@@ -100,10 +95,3 @@ def test_cuda_is_cupys_current_device(cuda):
     assert cuda == cupy.cuda.Device()
     assert xdev.device_of(cupy.zeros(3)) == cuda
     assert Device("cuda:99").reason is not None
-
-
-def test_a_device_in_a_with_statement_names_what_changes_the_default():
-    block = r"with xdev\.use_device\('fake:1'\):"
-
-    with pytest.raises(TypeError, match=block), xdev.Device("fake:1"):
-        pass

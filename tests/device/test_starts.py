@@ -20,8 +20,7 @@ def test_start_runs_each_callback_once_and_late_ones_at_once():
     assert calls == [1, 2]
 
 
-def test_first_uses_by_several_threads_all_wait_for_what_it_starts(monkeypatch):
-    monkeypatch.setattr(registry, "_on_start", {})
+def test_first_uses_by_several_threads_all_wait_for_what_it_starts():
     done, seen = [], []
     began = threading.Event()
 
@@ -43,8 +42,7 @@ def test_first_uses_by_several_threads_all_wait_for_what_it_starts(monkeypatch):
     assert seen == [[True], [True]]
 
 
-def test_what_an_interrupt_left_runs_at_the_next_use(monkeypatch):
-    monkeypatch.setattr(registry, "_on_start", {})
+def test_what_an_interrupt_left_runs_at_the_next_use():
     ran, interrupts = [], [KeyboardInterrupt]
 
     def interrupted():

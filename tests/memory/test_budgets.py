@@ -122,11 +122,8 @@ def test_the_limit_of_the_host_pool_refuses_arrays_and_names_the_way_out():
     assert xdev.empty(16 * MIB, dtype=xdev.uint8, device="cpu").nbytes == 16 * MIB
 
 
-def test_a_limit_and_a_device_the_wrong_way_round_are_told_so():
-    with pytest.raises(
-        ConfigurationError,
-        match=r"wrong way.*'80%'.*memory\.set_limit\(limit, device\)",
-    ):
+def test_a_limit_and_a_device_the_wrong_way_round_are_refused():
+    with pytest.raises(ConfigurationError, match="no device is called '80%'"):
         memory.set_limit("cpu", "80%")
     with pytest.raises(ConfigurationError, match="limit='cpu' is not valid"):
         memory.set_limit("cpu")

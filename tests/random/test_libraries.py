@@ -65,14 +65,9 @@ def test_the_librarys_arrays_are_parameters_and_populations(target):
         np.testing.assert_array_equal(xdev.to_numpy(one), other)
 
 
-@pytest.mark.parametrize("library", ["torch", "array_api_strict", "dask"])
-def test_arrays_of_libraries_are_filled_and_shuffled_in_place(device, library):
-    pytest.importorskip(library)
-    target = Device(str(device), library)
-    if target.reason is not None:
-        pytest.skip(target.reason)
-    if library == "dask" and device != "cpu":
-        pytest.skip("Dask fills chunks by NumPy's functions")
+def test_arrays_of_libraries_are_filled_and_shuffled_in_place(device, target):
+    if target.library == "jax" or (target.library == "dask" and device != "cpu"):
+        pytest.skip("JAX's never change; Dask fills chunks by NumPy's functions")
     for place in (target, device):
         rng, like = default_rng(5, place), default_rng(5, "cpu")
         out = xdev.zeros((3, 4), dtype=xdev.float64, device=target)

@@ -4,7 +4,6 @@ import collections
 import copy
 import dataclasses
 import functools
-import itertools
 import sys
 import time
 import types
@@ -80,20 +79,6 @@ class LockedList(list):
     append = extend = clear = __iter__ = __copy__ = __reduce_ex__ = refuse
 
 
-class Ordered(collections.OrderedDict):
-    __setitem__ = refuse
-
-
-class Ring(collections.deque):
-    def __init__(self):
-        super().__init__(maxlen=3)
-
-
-class Space(types.SimpleNamespace):
-    __slots__ = ("extra", "unset")
-    __copy__ = __reduce_ex__ = refuse
-
-
 class Base:
     __slots__ = ("extra",)
 
@@ -140,18 +125,6 @@ WRAPS = {
     "a list's": (
         lambda x: filled(list, LockedList(), x),
         lambda y: [*list.__iter__(y), y.extra],
-    ),
-    "an ordered dict's": (
-        lambda x: filled(collections.OrderedDict, Ordered(), x),
-        lambda y: [y["a"], y.extra],
-    ),
-    "a deque's": (
-        lambda x: filled(collections.deque, Ring(), x),
-        lambda y: [y[0], y.extra],
-    ),
-    "a namespace's": (
-        lambda x: filled(object, Space(x=x), x),
-        lambda y: [y.x, y.extra],
     ),
     "an object's": (lambda x: filled(object, Fields(x), x), lambda y: [y.x, y.extra]),
 }
@@ -281,43 +254,33 @@ trees = st.recursive(
         st.lists(inner, max_size=4),
         st.lists(inner, max_size=3).map(tuple),
         st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-        inner.map(Layer),
-        inner.map(Diagonal),
     ),
     max_leaves=20,
 )
 
 
-def flat(tree):
-    """Return the leaves of a tree, and the types on the way to each."""
-    if isinstance(tree, list | tuple):
-        parts = list(tree)
-    elif isinstance(tree, dict):
-        parts = [tree[key] for key in sorted(tree)]
-    elif isinstance(tree, Layer | Diagonal):
-        parts = [tree.weights if isinstance(tree, Layer) else tree.diag]
+def leaves(tree):
+    """Yield what is in nested containers."""
+    if isinstance(tree, dict | list | tuple):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(part)
     else:
-        return [((), tree)]
-    inner = itertools.chain.from_iterable(map(flat, parts))
-    return [((type(tree),), None)] + [((type(tree), *way), x) for way, x in inner]
+        yield tree
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=trees)
 def test_any_tree_keeps_its_form_and_its_values(device, tree):
-    before = [(way, copy.copy(leaf)) for way, leaf in flat(tree)]
+    before = copy.deepcopy(tree)
 
     there = xdev.adapt(device, tree)
 
+    np.testing.assert_equal(xdev.adapt("cpu", there), before)
+    np.testing.assert_equal(tree, before)
     aliases = {}
-    for (way, new), (_, old), (kept, was) in zip(
-        flat(there), flat(tree), before, strict=True
-    ):
-        assert way == kept
+    for new, old in zip(leaves(there), leaves(tree), strict=True):
         if isinstance(old, np.ndarray):
             assert xdev.device_of(new) == device
-            np.testing.assert_array_equal(xdev.to_numpy(new), old)
-            np.testing.assert_array_equal(old, was)
             assert aliases.setdefault(id(old), new) is new
         else:
             assert new is old
@@ -367,12 +330,9 @@ def nested(depth):
     return x
 
 
-def test_what_is_nested_too_deep_says_how_deep_it_may_be(device):
-    limit = sys.getrecursionlimit()
-    with pytest.raises(
-        RecursionError, match=rf"recursion limit of {limit}: .*sys\.setrecursionlimit"
-    ):
-        xdev.adapt(device, nested(5 * limit))
+def test_what_is_nested_too_deep_is_refused(device):
+    with pytest.raises(RecursionError):
+        xdev.adapt(device, nested(5 * sys.getrecursionlimit()))
 
     moved = xdev.adapt(device, nested(50))
     for _ in range(51):

@@ -62,19 +62,6 @@ def test_uploads_from_pinned_memory_do_not_wait(cuda, busy):
     np.testing.assert_array_equal(xdev.to_numpy(there), expected)
 
 
-def test_uploads_from_pageable_memory_leave_the_source_free(cuda):
-    x = values(10 * MIB)
-    expected = x.copy()
-    xdev.to_device(x, cuda)
-    stream = xdev.Stream(cuda)
-
-    there = xdev.to_device(x, cuda, stream=stream, non_blocking=True)
-    x[:] = -1
-    stream.synchronize()
-
-    np.testing.assert_array_equal(xdev.to_numpy(there), expected)
-
-
 def test_small_uploads_wait_for_nothing(cuda, busy):
     x = values(1000)
     busy(xdev.current_stream(cuda))
@@ -105,7 +92,7 @@ def test_downloads_to_pinned_memory_do_not_wait(cuda, busy):
     np.testing.assert_array_equal(back, expected)
 
 
-def test_pinned_memory_comes_back_when_the_device_is_done(cuda, lifetimes):
+def test_pinned_memory_comes_back_when_the_device_is_done(cuda):
     x = values(10 * MIB)
     xdev.synchronize(cuda)
     before = pinned_in_use()
@@ -120,32 +107,6 @@ def test_pinned_memory_comes_back_when_the_device_is_done(cuda, lifetimes):
     xdev.synchronize(cuda)
 
     assert pinned_in_use() == before
-    assert not lifetimes._under_way
-
-
-def test_foreign_pinned_memory_is_kept_and_let_go(cuda, busy, lifetimes):
-    import cupy
-
-    raw = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(16 * MIB), 0)
-    pinned = np.frombuffer(raw, "float32", 4 * MIB)
-    pinned[:] = expected = values(4 * MIB)
-    del raw
-    xdev.synchronize(cuda)
-    lifetimes.drop_done()
-    assert xdev.is_pinned(pinned)
-    stream = busy()
-
-    there = xdev.to_device(pinned, cuda, stream=stream, non_blocking=True)
-    under_way = not stream.done
-    del pinned
-    gc.collect()
-    assert under_way
-    assert len(lifetimes._under_way) == 1
-    stream.synchronize()
-
-    np.testing.assert_array_equal(xdev.to_numpy(there), expected)
-    xdev.pin(expected)
-    assert not lifetimes._under_way
 
 
 def test_numba_arrays_are_moved_where_they_are(cuda):

@@ -9,7 +9,7 @@ import sys
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, final
 
 import numpy as np
 
@@ -35,13 +35,7 @@ class CallDecorator(ContextDecorator):
     """A context manager that may stand above a function, for each of its calls."""
 
     def __call__(self, func: F) -> F:
-        """Decorate a function.
-
-        Raises
-        ------
-        TypeError
-            Its body does not run in its call, where the context would be.
-        """
+        """Decorate a function."""
         if any(is_one(func) for is_one in OTHERS):
             name = getattr(func, "__qualname__", repr(func))  # a partial has none
             raise TypeError(
@@ -147,15 +141,6 @@ class Device:
             return _natives(self.library).native(self.type, self.index)
         return registry.backend(self.type).native(self.index)
 
-    def __enter__(self) -> Never:
-        raise TypeError(
-            f"a Device is a name alone: the default device of a block is set by "
-            f"with xdev.use_device({str(self)!r}):"
-        )
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing is entered; Python asks for it first."""
-
     def __str__(self) -> str:
         only = self.type == "cpu" and not self.index
         return self.type if only else f"{self.type}:{self.index}"
@@ -189,13 +174,7 @@ class Device:
 
 
 def named(name: object) -> Device:
-    """Return the device of a name or library's device object, the same each time.
-
-    Raises
-    ------
-    ConfigurationError
-        The name is not a device's.
-    """
+    """Return the device of a name or library's device object, the same each time."""
     return _interned(*_parse(name))
 
 
@@ -346,13 +325,7 @@ def _the_one(device: Device) -> Device:
 
 
 def coming_default() -> Device:
-    """Return what :func:`default_device` will, without starting that device.
-
-    Raises
-    ------
-    ConfigurationError
-        ``XDEV_DEVICE`` is invalid.
-    """
+    """Return what :func:`default_device` will, without starting that device."""
     chosen = _default.get() or (from_environment and from_environment[0])
     if chosen:
         return chosen
@@ -382,13 +355,7 @@ def set_default_device(device: object) -> None:
 
 
 def set_process_default(device: object) -> None:
-    """Set the default device of all threads, as ``XDEV_DEVICE`` does.
-
-    Raises
-    ------
-    ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used.
-    """
+    """Set the default device of all threads, as ``XDEV_DEVICE`` does."""
     from_environment[:] = [_the_one(as_device(device))]
 
 
@@ -422,10 +389,6 @@ class use_device(CallDecorator):  # noqa: N801 - called as a function
             named(device)  # refuses what is not a device
         self._device = device
 
-    def _recreate_cm(self) -> Self:
-        """Return one for each call of a decorated function: calls may nest."""
-        return type(self)(self._device)
-
     def __enter__(self) -> Device:
         chosen = _the_one(as_device(self._device))
         _outer.set((*_outer.get(), _default.get()))
@@ -439,43 +402,10 @@ class use_device(CallDecorator):  # noqa: N801 - called as a function
 
 
 def as_device(device: object = None) -> Device:
-    """Return the device that a name or object means, ready for use; None: the default.
-
-    Raises
-    ------
-    ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used.
-    """
+    """Return the device that a name means, ready for use; None: the default one."""
     if device is None:
         return default_device()
     return (device if isinstance(device, Device) else named(device)).require()
-
-
-def target_of(device: object, other: object, call: str) -> Device:
-    """Return the device that an argument means; arguments in the wrong order are told.
-
-    Parameters
-    ----------
-    device, other : object
-        What a function was given as the device, and as its first argument.
-    call : str
-        How it is called.
-
-    Raises
-    ------
-    ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used.
-    """
-    try:
-        return as_device(device)
-    except ConfigurationError:
-        form = isinstance(device, str) and _split(device)[0]  # of a device's name
-        if form or not names_device(other):
-            raise
-    raise ConfigurationError(
-        f"the arguments are the wrong way round, the device is {shown(device)}: call "
-        f"xdev.{call}"
-    )
 
 
 def device_of(x: Any) -> Device:

@@ -42,14 +42,12 @@ class Counts:
     @property
     def copies(self) -> int:
         """How many."""
-        with self._lock:
-            return sum(direction.copies for direction in self.routes.values())
+        return sum(direction.copies for direction in list(self.routes.values()))
 
     @property
     def nbytes(self) -> int:
         """Their sizes together [B]."""
-        with self._lock:
-            return sum(direction.nbytes for direction in self.routes.values())
+        return sum(direction.nbytes for direction in list(self.routes.values()))
 
     def __repr__(self) -> str:
         return f"Counts(copies={self.copies}, nbytes={self.nbytes})"
@@ -74,22 +72,7 @@ guards: ContextVar[tuple[Counts, ...]] = ContextVar("xdev_transfer_guards", defa
 
 
 def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> None:
-    """Tell the guards of copies that are about to be made.
-
-    Parameters
-    ----------
-    source, target : Device
-        Where from and to.
-    nbytes : int
-        The arrays' sizes together [B].
-    copies : int
-        How many arrays, of those that cross together.
-
-    Raises
-    ------
-    XdevError
-        A guard disallows it.
-    """
+    """Tell the guards of copies that are about to be made."""
     watching = guards.get()
     if not watching:
         return

@@ -48,27 +48,16 @@ def _install_command() -> str:
     return f"""python -m pip install ".[{extra}]" in xdev's checkout"""
 
 
-def _without_cupy() -> str:
-    """Say whether CuPy is all that is missing."""
-    version = driver_version()
-    if version is None:
-        return (
-            f"CuPy is not installed, and no CUDA driver (libcuda.so.1) is on this "
-            f"machine: for an NVIDIA GPU install its driver, then "
-            f"{_install_command()}; without one use XDEV_DEVICE=cpu"
-        )
-    return (
-        f"CuPy is not installed, though a driver of CUDA {version // 1000} is there: "
-        f"{_install_command()}"
-    )
-
-
 @cache
 def _probe() -> tuple[int, str | None]:
     """Return how many devices there are at the first look, or why there is none."""
+    driver = driver_version()
     if not _optional.installed("cupy"):
-        return 0, _without_cupy()
-    if driver_version() is None:
+        if driver is None:
+            return 0, f"CuPy is not installed, and {NO_DRIVER}"
+        there = f"though a driver of CUDA {driver // 1000} is there"
+        return 0, f"CuPy is not installed, {there}: {_install_command()}"
+    if driver is None:
         return 0, NO_DRIVER
     try:
         count = _optional.cupy().cuda.runtime.getDeviceCount()
@@ -166,13 +155,7 @@ class CudaBackend(Backend):
         return None if index < 0 else index
 
     def index_of_memory(self, address: int, shape: tuple[int, ...]) -> int | None:
-        """Return the device of an array's memory; None of an empty one without any.
-
-        Raises
-        ------
-        ValueError
-            It has elements, and its memory is no device's.
-        """
+        """Return the device of an array's memory; None of an empty one without any."""
         index = self.index_of_pointer(address)
         if index is None and 0 not in shape:
             raise ValueError(
@@ -184,13 +167,7 @@ class CudaBackend(Backend):
 
 
 def cupy_function(module: Any, name: str, kind: str) -> int:
-    """Return the address of a C function that a module of CuPy's offers to others.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        It offers none of that name and C type, ``kind``.
-    """
+    """Return the address of a C function that a module of CuPy's offers to others."""
     python, take = ctypes.pythonapi, ctypes.py_object
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, take)(("PyCapsule_GetName", python))
     capsule = vars(module).get("__pyx_capi__", {}).get(name)

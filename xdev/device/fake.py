@@ -55,25 +55,13 @@ def set_allocator(allocator: Callable[[int, int], object]) -> None:
 
 
 def make_room(nbytes: int, index: int) -> None:
-    """See to it that fake device ``index`` has room, before NumPy makes the bytes.
-
-    Raises
-    ------
-    OutOfMemoryError
-        The device's pool has none.
-    """
+    """See to it that fake device ``index`` has room, before NumPy makes the bytes."""
     if nbytes >= LARGE and _allocators:
         _allocators[-1](nbytes, index)  # it goes back at once, for whoever is next
 
 
 def account(values: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
-    """Count an array's memory as fake device ``index``'s; it is copied if not NumPy's.
-
-    Raises
-    ------
-    OutOfMemoryError
-        The device's pool has no room for it.
-    """
+    """Count memory as fake device ``index``'s; it is copied if not NumPy's own."""
     owner = _owner(values)
     if owner.base is not None:  # a pool's memory of the host, or a foreign buffer
         values = owner = values.copy(order="K")
@@ -129,13 +117,7 @@ METHODS_IN_CUPY = {
 
 
 def is_in_cupy(name: str) -> bool:
-    """Say whether CuPy has what NumPy has under a name.
-
-    Examples
-    --------
-    >>> is_in_cupy("add.reduce"), is_in_cupy("hypot.reduce"), is_in_cupy("insert")
-    (True, False, False)
-    """
+    """Say whether CuPy has what NumPy has under a name."""
     root, _, rest = name.partition(".")
     missing = root in NOT_IN_CUPY or name in NOT_IN_CUPY
     return not missing and root in METHODS_IN_CUPY.get(rest, (root,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
@@ -23,7 +23,7 @@ from xdev.device.fake import NOT_IN_CUPY, account
 from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     Values = np.ndarray[Any, Any]
 
@@ -35,76 +35,23 @@ FIRST = Device("fake")  # where creation functions put their results, as CuPy's 
 NUMBERS = (bool, int, float, complex, np.generic)
 #: The data types, by NumPy's characters.
 DTYPES = "?bhilqBHILQefdFDE"  # E is ml_dtypes' bfloat16
-#: The methods that ``numpy.ndarray`` and ``cupy.ndarray`` share, with the parameters
-#: that both have; a star takes any number of them.
-METHODS = {
-    **dict.fromkeys(("all", "any", "max", "min"), "axis out keepdims"),
-    **dict.fromkeys(("argmax", "argmin"), "axis out keepdims"),
-    **dict.fromkeys(("mean", "prod", "sum"), "axis dtype out keepdims"),
-    **dict.fromkeys(("std", "var"), "axis dtype out ddof keepdims"),
-    **dict.fromkeys(("cumprod", "cumsum"), "axis dtype out"),
-    **dict.fromkeys(("argpartition", "partition"), "kth axis"),
-    **dict.fromkeys(("argsort", "sort"), "axis kind"),
-    **dict.fromkeys(("conj", "conjugate", "item", "nonzero", "tolist"), ""),
-    **dict.fromkeys(("copy", "flatten", "ravel", "tobytes"), "order"),
-    "astype": "dtype order casting subok copy",
-    "clip": "min max out",
-    "compress": "condition axis out",
-    "diagonal": "offset axis1 axis2",
-    "dot": "b out",
-    "fill": "value",
-    "put": "indices values mode",
-    "repeat": "repeats axis",
-    "reshape": "* order copy",
-    "round": "decimals out",
-    "searchsorted": "v side sorter",
-    "squeeze": "axis",
-    "swapaxes": "axis1 axis2",
-    "take": "indices axis out",
-    "trace": "offset axis1 axis2 dtype out",
-    "transpose": "*",
-    "view": "dtype",
-}
-#: Methods whose results are the host's.
-DOWNLOADS = ("item", "tobytes", "tolist")
-#: What the arguments behind a star are, together.
-STARRED = {"reshape": "shape", "transpose": "axes"}
-#: Their shared attributes.
-ATTRIBUTES = (
-    *("T", "dtype", "flags", "imag", "itemsize", "mT", "nbytes", "ndim", "real"),
-    *("shape", "size", "strides"),
+#: What ``numpy.ndarray`` has and fake arrays have not: what CuPy's lack or have
+#: otherwise.
+LEFT_OUT = frozenset(
+    (
+        *("base", "byteswap", "choose", "ctypes", "data", "device", "dump", "dumps"),
+        *("flat", "getfield", "resize", "setfield", "setflags", "to_device", "tofile"),
+    )
 )
-#: Those that can be set.
+#: Parameters that NumPy's methods alone have.
+ONLY_NUMPYS = frozenset(("correction", "initial", "mean", "stable", "where"))
+#: Methods whose results are the host's.
+DOWNLOADS = (
+    *("item", "tobytes", "tolist"),
+    *("__bool__", "__int__", "__float__", "__complex__"),
+)
+#: Attributes that can be set.
 SETTABLE = ("imag", "real", "shape")
-UNARY = ("neg", "pos", "abs", "invert")
-#: By Python's names: how an operator is written, and NumPy's ufunc of it.
-BINARY = {
-    "add": ("+", "add"),
-    "sub": ("-", "subtract"),
-    "mul": ("*", "multiply"),
-    "truediv": ("/", "true_divide"),
-    "floordiv": ("//", "floor_divide"),
-    "mod": ("%", "remainder"),
-    "divmod": ("divmod", "divmod"),
-    "pow": ("**", "power"),
-    "matmul": ("@", "matmul"),
-    "and": ("&", "bitwise_and"),
-    "or": ("|", "bitwise_or"),
-    "xor": ("^", "bitwise_xor"),
-    "lshift": ("<<", "left_shift"),
-    "rshift": (">>", "right_shift"),
-}
-COMPARISONS = {
-    "eq": ("==", "equal"),
-    "ne": ("!=", "not_equal"),
-    "lt": ("<", "less"),
-    "le": ("<=", "less_equal"),
-    "gt": (">", "greater"),
-    "ge": (">=", "greater_equal"),
-}
-#: Binary operators that have no form in place: ``@=`` makes a new array, as CuPy's.
-NOT_IN_PLACE = ("divmod", "matmul")
-CONVERSIONS = ("bool", "int", "float", "complex")
 #: By their names in NumPy's functions: the parameters that are integers of Python's, or
 #: sequences of them; and the one truth.
 INTEGERS = frozenset(
@@ -115,9 +62,6 @@ INTEGERS = frozenset(
 )
 #: Those that are sequences of integers, or arrays.
 COUNTS = frozenset(("repeats", "shift"))
-#: How NumPy's ufuncs are written that its operators call.
-COMPARED = {getattr(np, name): sign for sign, name in COMPARISONS.values()}
-WRITTEN = {getattr(np, name): sign for sign, name in BINARY.values()} | COMPARED
 
 
 @final
@@ -187,12 +131,11 @@ class FakeArray:
     ) -> Any:
         """Serve the operators of NumPy's arrays and scalars, which call their ufunc."""
         first, *others = inputs
-        host = isinstance(first, np.ndarray | np.generic)
-        if method != "__call__" or not host or ufunc not in WRITTEN:
+        if method != "__call__" or not isinstance(first, np.ndarray | np.generic):
             return self.__array_function__(ufunc)
-        if ufunc in COMPARED and not first.ndim:
-            first = first[()]  # a scalar: NumPy compares it as an array
-        return run(f"x {WRITTEN[ufunc]} y", ufunc, first, *others, **options)
+        if not first.ndim:
+            first = inputs[0][()]  # a scalar: NumPy compares it as an array
+        return run(ufunc.__name__, ufunc, first, *others, **options)
 
     def __dlpack__(
         self,
@@ -264,9 +207,23 @@ def _unwrapped(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
         return kind(
             _unwrapped(name, arrays, y, f"{label}[{i}]") for i, y in enumerate(x)
         )
+    if kind is FakeArray:
+        _refuse_integer(name, x, label)
     if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
         arrays[label] = x
     return x._values if kind is FakeArray else x  # noqa: SLF001 - a friend
+
+
+def _refuse_integer(name: str, x: Any, label: str) -> None:
+    """Refuse an array where Python's integers belong."""
+    parameter, inside, _ = label.partition("[")
+    if parameter in INTEGERS or (parameter in COUNTS and inside):
+        kind = "bool" if parameter == "keepdims" else "int"
+        way = f"tuple({label}.tolist())" if x.ndim else f"{kind}({label})"
+        raise TypeError(
+            f"{name}: {label} is an array on {x.device}, which turns into no {kind} of "
+            f"Python's unasked: pass {way}"
+        )
 
 
 def _wrapped_result(arrays: dict[str, Any], result: Any, where: Device) -> Any:
@@ -291,21 +248,17 @@ def _mismatch(
     ways, beside = [f"xdev.to_device({odd}, '{where}')"], "what is made"
     for label, x in arrays.items():
         if _device(x) == where:
-            beside = _text(label, x)
+            beside = f"{label} ({type_name(x)})"
             ways.append(f"xdev.to_device({label}, '{there}')")
             break
     return DeviceMismatchError(
-        f"{name} got arrays of two devices: {_text(odd, arrays[odd])} "
-        f"is on {there}, {beside} is on {where}; move one, {' or '.join(ways)}"
+        f"{name} got arrays of two devices: {odd} ({type_name(arrays[odd])}) is on "
+        f"{there}, {beside} is on {where}; move one, {' or '.join(ways)}"
     )
 
 
 def _device(x: Any) -> Device | str:
     return x.device if type(x) is FakeArray else "cpu"
-
-
-def _text(label: str, x: Any) -> str:
-    return f"{label} ({type_name(x)} of shape {getattr(x, 'shape', '?')})"
 
 
 def _with_ends(index: Any) -> Any:
@@ -322,17 +275,13 @@ def _end(x: Any) -> Any:
     return int(x) if number else x
 
 
-def _labels() -> Iterator[str]:
-    """Return what errors call the arguments by position."""
-    return chain("xyz", (f"argument {number}" for number in count(4)))
-
-
 def run(
     name: str,
     function: Callable[..., Any],
     /,
     *args: Any,
     on: Device | None = None,
+    names: tuple[str, ...] = (),
     **options: Any,
 ) -> Any:
     """Call a function of NumPy's on fake arrays of one device.
@@ -347,6 +296,8 @@ def run(
         Its arguments, with fake arrays for NumPy's.
     on : Device, optional
         Where results are if no argument says so; ``fake:0`` unless given.
+    names : tuple of str
+        What its parameters are called that are given by position.
 
     Returns
     -------
@@ -358,10 +309,14 @@ def run(
     ------
     DeviceMismatchError
         There are arrays of the host or of two devices.
+    TypeError
+        An array stands where Python's integers belong.
     """
     arrays: dict[str, Any] = {}
     inside = partial(_unwrapped, name, arrays)
-    values = list(map(inside, args, _labels()))
+    first = names or tuple("xyz")
+    labels = chain(first, (f"argument {number}" for number in count(len(first) + 1)))
+    values = list(map(inside, args, labels))
     named = {key: inside(x, key) for key, x in options.items()}
     devices = (x.device for x in arrays.values() if type(x) is FakeArray)
     where = on or next(devices, FIRST)
@@ -372,14 +327,7 @@ def run(
 
 
 def positions(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's parameters that are given by position.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> positions(np.expand_dims)
-    ('a', 'axis')
-    """
+    """Return the names of a function's parameters that are given by position."""
     if isinstance(function, np.ufunc):  # NumPy 2.3 has no signatures of them
         inputs = [f"x{k + 1}" for k in range(function.nin)]
         return (*(inputs if inputs[1:] else ["x"]), *["out"] * function.nout)
@@ -391,55 +339,9 @@ def positions(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(each.name for each in parameters if each.kind in place)
 
 
-def refuse_arrays(name: str, arguments: Iterable[tuple[str, Any]]) -> None:
-    """Refuse arrays where Python's integers belong.
-
-    Parameters
-    ----------
-    name : str
-        The function's, for the error.
-    arguments : iterable of (str, object)
-        What it got, by the names of its parameters.
-
-    Raises
-    ------
-    TypeError
-        One of them is such an array, or holds one.
-    """
-    for label, x in arguments:
-        if label in INTEGERS or (label in COUNTS and not isinstance(x, FakeArray)):
-            _refuse(name, label, x)
-
-
-def _refuse(name: str, label: str, x: Any) -> None:
-    if isinstance(x, list | tuple):
-        for index, part in enumerate(x):
-            _refuse(name, f"{label}[{index}]", part)
-    elif isinstance(x, FakeArray):
-        kind_of_it = "bool" if label == "keepdims" else "int"
-        way = f"tuple({label}.tolist())" if x.ndim else f"{kind_of_it}({label})"
-        raise TypeError(
-            f"{name}: {label} is an array on {x.device}, which turns into no "
-            f"{kind_of_it} of Python's unasked: pass {way}"
-        )
-
-
 def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of NumPy's for fake arrays, which are not integers to it.
-
-    Parameters
-    ----------
-    name, function
-        As :func:`run` takes them.
-    """
-    names = positions(function)
-
-    def call(*args: Any, **options: Any) -> Any:
-        placed = zip(names, args, strict=False)
-        refuse_arrays(name, (*placed, *options.items()))
-        return run(name, function, *args, **options)
-
-    return call
+    """Return a function of NumPy's for fake arrays, which are not integers to it."""
+    return partial(run, name, function, names=positions(function))
 
 
 def values_of(x: FakeArray) -> Values:
@@ -447,21 +349,19 @@ def values_of(x: FakeArray) -> Values:
     return x._values  # noqa: SLF001 - a friend
 
 
-def _method(name: str, accepted: str) -> Any:
-    function, parameters = getattr(np.ndarray, name), accepted.split()
-    starred = STARRED.get(name)
-    most = float("inf") if starred else len(parameters)
+_positions = cache(positions)  # of methods, found at their first calls
+
+
+def _method(name: str) -> Any:
+    function, full = getattr(np.ndarray, name), f"x.{name}()"
+    twin = getattr(np, name, function)  # a function whose parameters have names
 
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        if len(args) > most or not options.keys() <= set(parameters):
-            raise TypeError(
-                f"x.{name}() takes {', '.join(parameters) or 'nothing'}: CuPy's arrays "
-                f"take no more"
-            )
-        collected = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
-        placed = collected or zip(parameters, args, strict=False)
-        refuse_arrays(f"x.{name}()", (*placed, *options.items()))
-        result = run(f"x.{name}()", function, self, *args, **options)
+        unknown = ONLY_NUMPYS.intersection(options)
+        if unknown or (name == "item" and args):
+            what = "=, ".join((*unknown, "")) or "an index"
+            raise TypeError(f"{full} takes no {what}: CuPy's arrays have none")
+        result = run(full, function, self, *args, names=_positions(twin), **options)
         if name in DOWNLOADS:
             announce(self.device, CPU, self.nbytes)
         return result
@@ -482,43 +382,27 @@ def _attribute(name: str) -> Any:
     return property(get, settable, doc=f"As ``numpy.ndarray.{name}``.")
 
 
-def _operator(name: str, written: str) -> Any:
+def _operator(name: str) -> Any:
     function = getattr(np.ndarray, name)
 
     def operator(self: Any, *others: Any) -> Any:
         if others and isinstance(others[0], list | tuple):
             return NotImplemented
-        return run(written, function, self, *others)
+        return run(name.strip("_"), function, self, *others)
 
     operator.__name__ = name
     return operator
 
 
-def _conversion(name: str) -> Any:
-    function = getattr(np.ndarray, f"__{name}__")
-
-    def convert(self: Any) -> Any:
-        result = function(self._values)
-        announce(self.device, CPU, self.nbytes)
-        return result
-
-    return convert
-
-
 def _members() -> Iterator[tuple[str, Any]]:
-    """Yield the methods, attributes and operators that the tables name."""
-    yield from ((name, _method(name, text)) for name, text in METHODS.items())
-    yield from ((name, _attribute(name)) for name in ATTRIBUTES)
-    yield from ((f"__{name}__", _conversion(name)) for name in CONVERSIONS)
-    written = {name: f"{name} x" for name in UNARY}
-    for name, (sign, _) in {**BINARY, **COMPARISONS}.items():
-        written[name] = f"x {sign} y"
-    for name, (sign, _) in BINARY.items():
-        written[f"r{name}"] = f"y {sign} x"
-        if name not in NOT_IN_PLACE:
-            written[f"i{name}"] = f"x {sign}= y"
-    for name, text in written.items():
-        yield f"__{name}__", _operator(f"__{name}__", text)
+    """Yield the methods, attributes and operators that are NumPy's arrays' too."""
+    public = {name for name in dir(np.ndarray) if not name.startswith("_")}
+    for name in (*sorted(public - LEFT_OUT), *DOWNLOADS):
+        is_method = callable(getattr(np.ndarray, name))
+        yield name, (_method if is_method else _attribute)(name)
+    for name, member in vars(np.lib.mixins.NDArrayOperatorsMixin).items():
+        if callable(member) and name != "__imatmul__":  # CuPy's makes a new array
+            yield name, _operator(name)
 
 
 for _name, _member in _members():
@@ -542,10 +426,10 @@ def _refusal(self: FreedArray, *_: Any, **__: Any) -> Any:
 
 
 for _name in (
-    *("array", "array_function", "array_ufunc", "dlpack", "len", "iter", "format"),
-    *CONVERSIONS,
+    *("__array__", "__array_function__", "__array_ufunc__", "__dlpack__"),
+    *("__format__", "__iter__", "__len__", *DOWNLOADS),
 ):
-    setattr(FreedArray, f"__{_name}__", _refusal)
+    setattr(FreedArray, _name, _refusal)
 del _name, _member
 
 #: Rooms of their own: random numbers and tests are not wrapped.
@@ -564,33 +448,29 @@ class FakeNamespace(ModuleType):
         self._room = room
 
     def __getattr__(self, name: str) -> Any:
-        full = f"{self._room}{name}"
-        if full in NOT_IN_CUPY or name.startswith("_"):
-            raise AttributeError(f"{self.__name__} has no {name!r}, as cupy has none")
-        try:
-            value = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
-        except AttributeError as error:
+        room = getattr(np, self._room[:-1]) if self._room else np
+        hidden = name.startswith("_") or f"{self._room}{name}" in NOT_IN_CUPY
+        value = None if hidden else getattr(room, name, None)
+        is_room = isinstance(value, ModuleType)
+        if (value is None and name != "newaxis") or (is_room and name not in ROOMS):
             raise AttributeError(
                 f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share; "
                 f"xdev.to_numpy(x) copies an array to the host"
-            ) from error
-        if isinstance(value, ModuleType):
-            if name not in ROOMS:
-                raise AttributeError(f"{self.__name__} has no {name!r}: use xdev's own")
+            )
+        if is_room:
             value = FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
         elif callable(value) and not isinstance(value, type):
-            value = _wrapped(f"{self.__name__}.{name}", value, name in UPLOADS)
+            value = _function(f"{self.__name__}.{name}", value, name in UPLOADS)
         setattr(self, name, value)
         return value
 
 
-def _wrapped(name: str, function: Any, uploads: bool) -> Any:
+def _function(name: str, function: Any, uploads: bool) -> Any:
     checked = strict(name, function)
 
     def call(*args: Any, **options: Any) -> Any:
-        if uploads and isinstance(args[0], np.ndarray):
-            copied = args[0].copy(order="K")
-            return FakeArray(function(copied, *args[1:], **options), FIRST)
+        if uploads and args and isinstance(args[0], np.ndarray):
+            args = FakeArray(args[0].copy(order="K"), FIRST), *args[1:]
         return checked(*args, **options)
 
     call.__name__, call.__doc__ = name.rpartition(".")[2], function.__doc__

@@ -184,13 +184,7 @@ def library_of_type(kind: type) -> str | None:
 
 
 def natives(library: str) -> Natives:
-    """Return the devices of a library.
-
-    Raises
-    ------
-    ConfigurationError
-        xdev does not know the library's devices; the text lists those it knows.
-    """
+    """Return the devices of a library."""
     if library not in LIBRARIES:
         message = f"no devices of {library!r} are known: use one of {tuple(LIBRARIES)}"
         raise ConfigurationError(message)
@@ -198,8 +192,5 @@ def natives(library: str) -> Natives:
 
 
 def _beyond(library: str, type: str, index: int, count: int) -> str | None:
-    if index < count:
-        return None
-    if not count:
-        return f"{library} here has no device of type {type!r}"
-    return f"{library} has {count} of type {type!r}: indices from 0 to {count - 1}"
+    text = f"{library} has {count} devices of type {type!r}, numbered from 0"
+    return None if index < count else text

@@ -362,13 +362,11 @@ live_streams = LiveStreams()
 def handle_of(stream: object) -> int:
     """Return a stream's handle, or raise TypeError or ValueError."""
     way = "use an int such as stream.ptr, or 0 for the default stream"
+    message = f"stream={stream!r} is not the handle of a stream: {way}"
     try:
         handle = index(stream)  # type: ignore[arg-type]
     except TypeError:
-        message = f"stream={stream!r} is not the handle of a stream: {way}"
         raise TypeError(message) from None
     if not 0 <= handle < HANDLES:
-        raise ValueError(
-            f"stream={handle} is not a handle, negative or too large: {way}"
-        )
+        raise ValueError(message)
     return handle

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Self, final
 from xdev import _config, _html
 from xdev._forks import module_lock
 from xdev.device import Device, as_device
-from xdev.device.choice import target_of
 from xdev.errors import ConfigurationError
 from xdev.memory import policies
 from xdev.memory.accounting import keys_of
@@ -311,8 +310,7 @@ def set_limit(
     Raises
     ------
     ConfigurationError
-        The limit is not a size or share, or the device has no such kind; the arguments
-        are the wrong way round.
+        The limit is not a size or share, or the device has no such kind.
 
     Examples
     --------
@@ -321,7 +319,7 @@ def set_limit(
     4294967296
     >>> set_limit(None, "cpu")
     """
-    where = target_of(device, limit, "memory.set_limit(limit, device)")
+    where = as_device(device)
     check_kind(where, kind)
     budget(where).set(limit)
 

@@ -43,13 +43,7 @@ def _loaded(kernel: Indexed, capability: tuple[int, int]) -> Any:
 
 
 def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:
-    """Write a call's values into an array of a GPU, element by element in C order.
-
-    Raises
-    ------
-    ValueError
-        It cannot be written.
-    """
+    """Write a call's values into an array of a GPU, element by element in C order."""
     memory: Any = read(out, "random")
     if not memory.writable:
         raise ValueError(READ_ONLY)

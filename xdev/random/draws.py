@@ -45,15 +45,7 @@ FLOATS = (FLOAT64, np.dtype(np.float32))
 
 
 def shape_of(size: Any) -> Shape | None:
-    """Return ``size`` as a tuple; None stays None.
-
-    Raises
-    ------
-    TypeError
-        It is neither an integer nor a sequence of them.
-    ValueError
-        An extent is negative.
-    """
+    """Return ``size`` as a tuple; None stays None."""
     if size is None:
         return None
     try:
@@ -68,13 +60,7 @@ def shape_of(size: Any) -> Shape | None:
 
 
 def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
-    """Return float64 or float32.
-
-    Raises
-    ------
-    TypeError
-        ``dtype`` is another.
-    """
+    """Return float64 or float32."""
     if dtype is np.float64:  # the default
         return FLOAT64
     numpys = to_numpy_dtype(dtype)
@@ -85,13 +71,7 @@ def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
 
 
 def integer_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return a bool or integer dtype of native byte order.
-
-    Raises
-    ------
-    TypeError
-        ``dtype`` is another.
-    """
+    """Return a bool or integer dtype of native byte order."""
     if dtype is np.int64:  # the default
         return INT64
     numpys = to_numpy_dtype(dtype)
@@ -102,31 +82,16 @@ def integer_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -> Shape:
-    """Return the shape of ``out``, which must fit a call.
-
-    Raises
-    ------
-    TypeError
-        ``out`` is no array, or of another dtype.
-    ValueError
-        It has another shape than was asked for.
-    DeviceMismatchError
-        It is on another device.
-    UseAfterFreeError
-        It was freed.
-    """
+    """Return the shape of ``out``, which must fit a call."""
     refuse("random", out)
     if not is_array(out):
         raise TypeError(f"out must be an array, not {type(out).__name__}")
     check_device(out, "out", on)
     own = to_numpy_dtype(out.dtype)
     if own != dtype:
-        way = f"pass dtype={own}, or another out"
-        if own not in FLOATS:
-            way = "out must be float64 or float32"
         raise TypeError(
-            "Supplied output array has the wrong type. "
-            f"Expected {dtype}, got {own}: {way}"
+            f"Supplied output array has the wrong type. Expected {dtype}, got {own}: "
+            f"out must be float64 or float32, as dtype= is"
         )
     if shape is not None and shape != tuple(out.shape):
         raise ValueError(
@@ -143,13 +108,7 @@ def is_array(x: Any) -> bool:
 
 
 def check_device(x: Any, name: str, on: Device) -> None:
-    """Refuse an array of another device.
-
-    Raises
-    ------
-    DeviceMismatchError
-        It is on another; the text has the call that moves it.
-    """
+    """Refuse an array of another device."""
     where = device_of(x)
     if where != on:
         raise DeviceMismatchError(
@@ -159,15 +118,7 @@ def check_device(x: Any, name: str, on: Device) -> None:
 
 
 def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
-    """Return a distribution's parameter: a Python number, or an array on the device.
-
-    Raises
-    ------
-    DeviceMismatchError
-        It is an array of another device.
-    TypeError
-        It is None, or an array of what ``dtype`` cannot hold.
-    """
+    """Return a distribution's parameter: a Python number, or an array on the device."""
     if isinstance(x, NUMBERS) or (isinstance(x, np.ndarray) and not x.ndim):
         return x.item() if hasattr(x, "item") else x
     if x is None:
@@ -184,13 +135,6 @@ def plain(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     """Return an array of a device, of any library, as xdev computes with it.
 
     It shares memory where it can; a sequence becomes an array of ``dtype``.
-
-    Raises
-    ------
-    DeviceMismatchError
-        It is an array of another device.
-    TypeError
-        It is a class.
     """
     if isinstance(x, type):
         raise TypeError(f"{name} is {not_array(x, 'pass an array')}")
@@ -206,13 +150,7 @@ def write(x: Any, values: Any) -> None:
 
 
 def not_negative(x: Any, name: str) -> None:
-    """Refuse a parameter below zero (-0.0 is one) as NumPy does.
-
-    Raises
-    ------
-    ValueError
-        It is, or one of its elements. On a device, the host waits for the answer.
-    """
+    """Refuse a parameter below zero (-0.0 is one) as NumPy does."""
     if is_array(x):
         bad = facade.any(facade.logical_and(facade.signbit(x), facade.equal(x, x)))
     else:
@@ -222,13 +160,7 @@ def not_negative(x: Any, name: str) -> None:
 
 
 def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
-    """Return the shape of a call's result.
-
-    Raises
-    ------
-    ValueError
-        The parameters' shapes do not fit together, or not ``shape``.
-    """
+    """Return the shape of a call's result."""
     common = np.broadcast_shapes(*(tuple(x.shape) for x in parameters if is_array(x)))
     if shape is not None and np.broadcast_shapes(shape, common) != shape:
         message = f"parameters of shape {common} do not broadcast to size={shape}"
@@ -237,13 +169,7 @@ def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
 
 
 def width_of(low: Any, high: Any) -> Any:
-    """Return ``high - low``, a float where both are numbers.
-
-    Raises
-    ------
-    OverflowError
-        It is not finite.
-    """
+    """Return ``high - low``, a float where both are numbers."""
     arrays = is_array(low) or is_array(high)
     width: Any = facade.subtract(high, low) if arrays else float(high) - float(low)
     finite = facade.all(facade.isfinite(width)) if arrays else math.isfinite(width)
@@ -265,13 +191,7 @@ def missing(name: str, kind: type) -> AttributeError:
 
 
 def filler(device: Device) -> Filler:
-    """Return what writes a call's values into a device's arrays, in C order.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The device cannot be used, or makes no random values.
-    """
+    """Return what writes a call's values into a device's arrays, in C order."""
     device.require()
     if device.type == "cuda":
         from xdev.random.cuda import fill
@@ -284,13 +204,7 @@ def filler(device: Device) -> Filler:
 
 
 def fill_host(kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:
-    """Write a call's values into an array of the host's or of a fake device's.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It cannot be written, or is no array.
-    """
+    """Write a call's values into an array of the host's or of a fake device's."""
     memory = shared(values_of(out) if isinstance(out, FakeArray) else out)
     if not memory.flags.writeable:
         raise ValueError(READ_ONLY)
@@ -446,15 +360,7 @@ def _refuse_endless(nested: Any, above: tuple[int, ...] = ()) -> None:
 
 @final
 class Draws:
-    """Values of kernels; each draw is one call of the source.
-
-    Parameters
-    ----------
-    source : Philox
-        Where keys and numbers of calls come from.
-    device : Device
-        Where arrays are made, and whose.
-    """
+    """Values of kernels; each draw is one call of the source."""
 
     def __init__(self, source: Philox, device: Device) -> None:
         self.source, self.device = source, device
@@ -491,13 +397,7 @@ class Draws:
         dtype: np.dtype[Any] = FLOAT64,
         out: Any = None,
     ) -> Any:
-        """Return a number, an array, or ``out`` with values in it.
-
-        Raises
-        ------
-        TypeError, ValueError, DeviceMismatchError
-            ``size`` is none, or ``out`` does not fit.
-        """
+        """Return a number, an array, or ``out`` with values in it."""
         kernel, shape = kernels.kernel(function, dtype), shape_of(size)
         if out is not None:
             extents = out_shape(out, shape, dtype, self.device)
@@ -512,17 +412,7 @@ class Draws:
         return self.adopted(self.array(kernel, shape, *values))
 
     def scaled(self, function: Function, size: Any, *parameters: Any) -> Any:
-        """Return float64 values with an offset, if there are two parameters, and scale.
-
-        Parameters
-        ----------
-        function : callable
-            Of :mod:`~xdev.random.kernels`.
-        size : int or sequence of int, optional
-            The result's shape; None: that of the parameters.
-        *parameters : number or array
-            The offset, if there is one, then the factor.
-        """
+        """Return float64 values; the last parameter scales, one before it is added."""
         if not any(map(is_array, parameters)):
             return self.floats(function, size, *map(float, parameters))
         *offset, factor = parameters

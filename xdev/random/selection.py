@@ -120,19 +120,7 @@ def _check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -
 def between(
     words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool = False
 ) -> Any:
-    """Return integers of ranges of which one end at least is an array.
-
-    Parameters
-    ----------
-    words : array of uint64, shape (2, *shape)
-        Random bits: 128 for each element.
-    low, high : int or array of integers
-        The ends, checked; they broadcast to ``shape``.
-    dtype : numpy.dtype
-        Of the results.
-    end : bool
-        Whether ``high`` is among the values.
-    """
+    """Return integers of ranges of which one end at least is an array."""
     start, stop = _words(low), _words(high)
     count = facade.subtract(stop, start)  # modulo 2^64, so that signs do not matter
     if end:
@@ -168,11 +156,9 @@ def choice(draws: Draws, a: Any, size: Any, replace: bool, p: Any, axis: int) ->
     draw = _with_replacement if replace else _without_replacement
     indices = draw(draws, population, shape, p)
     if pool is None:
-        return (
-            facade.astype(indices, INT64, copy=False)
-            if size is not None
-            else np.int64(int(indices))
-        )
+        if size is None:
+            return np.int64(int(indices))
+        return facade.astype(indices, INT64, copy=False)
     flat = facade.take(pool, facade.reshape(indices, (-1,)), axis=axis)
     extents = list(pool.shape)
     extents[axis : axis + 1 or None] = shape
@@ -237,7 +223,8 @@ def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
 def _with_replacement(draws: Draws, population: int, shape: Shape, p: Any) -> Any:
     if p is None:
         return integers(draws, 0, max(population, 1), shape)
-    sums = facade.cumulative_sum(_units(p))
+    units = facade.astype(facade.round(facade.multiply(p, UNITS)), INT64)
+    sums = facade.cumulative_sum(units)
     words = draws.words((2, math.prod(shape)))
     drawn = between(words, 0, sums[-1:], INT64)
     return facade.reshape(facade.searchsorted(sums, drawn, side="right"), shape)
@@ -249,9 +236,11 @@ def _without_replacement(draws: Draws, population: int, shape: Shape, p: Any) ->
         message = "Cannot take a larger sample than population when replace is False"
         raise ValueError(message)
     if p is None:
-        few = count * SPARSE < population
-        drawn = _distinct if few else _permuted
-        return facade.reshape(drawn(draws, population, count), shape)
+        if count * SPARSE < population:
+            drawn = _distinct(draws, population, count)
+        else:
+            drawn = _order(draws, (population,))[:count]
+        return facade.reshape(drawn, shape)
     possible = int(facade.count_nonzero(p))
     if count > possible:
         message = f"Fewer non-zero entries in p than size: {possible} than {count}"
@@ -266,10 +255,6 @@ def _without_replacement(draws: Draws, population: int, shape: Shape, p: Any) ->
     return facade.reshape(order[:count], shape)
 
 
-def _permuted(draws: Draws, population: int, count: int) -> Any:
-    return _order(draws, (population,))[:count]
-
-
 def _distinct(draws: Draws, population: int, count: int) -> Any:
     """Return the first distinct ones of integers drawn one after the other."""
     drawn = integers(draws, 0, population, 2 * count)
@@ -278,11 +263,6 @@ def _distinct(draws: Draws, population: int, count: int) -> Any:
         if firsts.shape[0] >= count:
             return facade.take(drawn, firsts[:count])
         drawn = facade.concat((drawn, integers(draws, 0, population, 2 * count)))
-
-
-def _units(p: Any) -> Any:
-    """Return chances in units of 2^-53, as int64."""
-    return facade.astype(facade.round(facade.multiply(p, UNITS)), INT64)
 
 
 def _chances(draws: Draws, p: Any, population: int) -> Any:
@@ -338,13 +318,7 @@ def _array(draws: Draws, x: Any, name: str = "x") -> Any:
 
 
 def _extent(x: Any, axis: int) -> int:
-    """Return an array's extent along an axis.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        There is no such axis.
-    """
+    """Return an array's extent along an axis."""
     if not -x.ndim <= axis < x.ndim:
         raise np.exceptions.AxisError(axis, x.ndim)
     return int(x.shape[axis])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
 
 from xdev.device.streams import LiveStreams
-from xdev.memory.blocks import round_up
+from xdev.memory.sources.fake import FakeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -490,9 +490,6 @@ class SimulatedDevice:
             raise RuntimeError(message) from None
 
 
-BASE = 1 << 30  # the first address [B]
-
-
 @final
 class SimulatedSource:
     """Memory that is not there, on a device whose streams and events are simulated.
@@ -522,21 +519,14 @@ class SimulatedSource:
     """
 
     name = "simulated"
-    alignment = 512
+    alignment = FakeSource.alignment
 
     def __init__(self, device: SimulatedDevice, capacity: int) -> None:
-        self.device, self.capacity, self.streams = device, capacity, LiveStreams()
-        self.lent: dict[int, int] = {}  # {address: nbytes}
+        self.device, self.streams = device, LiveStreams()
+        self._numbers = FakeSource(capacity)
+        self.total, self.room = self._numbers.total, self._numbers.room
+        self.lent = self._numbers.lent  # {address: nbytes}
         self._former: dict[int, list[int]] = {}  # by size; the last goes out first
-        self._next = BASE
-
-    def total(self) -> int:
-        """Return the capacity [B]."""
-        return self.capacity
-
-    def room(self) -> tuple[int, int]:
-        """Return what is left, and the capacity [B]."""
-        return self.capacity - sum(self.lent.values()), self.capacity
 
     def allocate(self, nbytes: int) -> int:
         """Lend a range; it waits for nothing.
@@ -548,14 +538,11 @@ class SimulatedSource:
         """
         self.streams.see(self.device.current_stream())
         with self.device.call():
-            if nbytes > self.room()[0]:
-                raise MemoryError(f"{nbytes} B over a capacity of {self.capacity} B")
-            former = self._former.setdefault(nbytes, [])
-            if not former:
-                former.append(self._next)
-                self._next += round_up(nbytes, self.alignment)
-            address = former.pop()
-            self.lent[address] = nbytes
+            address = self._numbers.allocate(nbytes)
+            if self._former.get(nbytes):
+                del self.lent[address]
+                address = self._former[nbytes].pop()
+                self.lent[address] = nbytes
         return address
 
     def free(self, address: int, nbytes: int) -> None:
@@ -568,10 +555,8 @@ class SimulatedSource:
         """
         self.device.synchronize()
         with self.device.call():
-            if self.lent.get(address) != nbytes:
-                raise ValueError(f"{nbytes} B at {address:#x} are not lent")
-            del self.lent[address]
-            self._former[nbytes].append(address)
+            self._numbers.free(address, nbytes)
+            self._former.setdefault(nbytes, []).append(address)
 
     def record(self, stream: int) -> SimulatedEvent:
         """Return an event of a stream; of all work, if the stream may be destroyed."""

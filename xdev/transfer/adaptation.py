@@ -25,8 +25,7 @@ import numpy as np
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev._freed import is_freed
-from xdev.device import Device, default_device, device_of, registry
-from xdev.device.choice import target_of
+from xdev.device import Device, as_device, default_device, device_of, registry
 from xdev.errors import UseAfterFreeError, type_name
 from xdev.transfer.copies import to_device
 
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     Rule = Callable[["Walk", Any], Any]
     OwnRule = Callable[[Move, Any], Any]
 
-#: By the kind of a data type: the widest one that stays, and what wider ones become.
-SINGLE = {"f": (4, "float32"), "c": (8, "complex64")}
+#: By the kind of a data type: what wider ones become.
+SINGLE = {"f": np.dtype("float32"), "c": np.dtype("complex64")}
 ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
 SPARSE = ("scipy.sparse", "cupyx.scipy.sparse")
 #: The sparse formats that both libraries have, and their parts but the values.
@@ -52,20 +51,7 @@ OPEN = object()  # stands for what a container is moved to, while its parts are
 
 @final
 class Walk:
-    """One walk over a structure: a shared container is moved once, a cycle refused.
-
-    Parameters
-    ----------
-    storage : callable
-        Moves an array, each time that it occurs.
-    anew : bool
-        Whether containers are made anew also where no part of theirs moved.
-
-    Examples
-    --------
-    >>> Walk(lambda x: x + 1).move({"a": np.arange(2), "b": "text"})
-    {'a': array([1, 2]), 'b': 'text'}
-    """
+    """One walk over a structure: a shared container is moved once, a cycle refused."""
 
     __slots__ = ("_seen", "_storage", "anew")
 
@@ -75,21 +61,17 @@ class Walk:
         self._seen: dict[int, tuple[Any, Any]] = {}
 
     def move(self, part: Any) -> Any:
-        """Return what a part becomes.
-
-        Raises
-        ------
-        ValueError
-            A container contains itself; the text says where.
-        TypeError
-            A container's class does not let it be rebuilt; the text says where.
-        """
+        """Return what a part becomes."""
         kind = type(part)
         rule = _rules_by_type[kind] if kind in _rules_by_type else _search(kind)
         if rule is None:
             return part
         if rule is ARRAY:
-            return self._storage(part)
+            try:
+                return self._storage(part)
+            except (TypeError, ValueError, UseAfterFreeError) as error:
+                error.args = (f"adapt cannot move {self.path(part)}: {error}",)
+                raise
         key, seen = id(part), self._seen
         if key in seen:
             moved = seen[key][1]
@@ -110,34 +92,15 @@ class Walk:
         return "obj" + "".join(_step(whole, inner) for whole, inner in pairwise(way))
 
 
-def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
-    """Return the arrays inside an object by identity, each once.
-
-    Those of exactly the type ``there`` are left out, but not if they were freed.
-    """
+def arrays_in(whole: Any) -> list[Any]:
+    """Return the arrays inside an object, each once."""
     arrays: dict[int, Any] = {}
 
     def note(x: Any) -> Any:
-        if type(x) is not there or is_freed(x):
-            arrays[id(x)] = x
-        return x
+        return arrays.setdefault(id(x), x)
 
     Walk(note).move(whole)
-    return arrays
-
-
-def path_to(array: Any, whole: Any) -> str:
-    """Return how an array inside an object is reached."""
-    paths = []
-
-    def note(x: Any) -> Any:
-        if x is array:
-            paths.append(walk.path(x))
-        return x
-
-    walk = Walk(note)
-    walk.move(whole)
-    return paths[0] if paths else "an array that a rule made"
+    return [*arrays.values()]
 
 
 def _step(whole: Any, inner: Any) -> str:
@@ -282,13 +245,16 @@ def _class(x: Any, values: Any, device: Device) -> Any:
     """Return the class for values that were moved: a matrix stays one, an array too."""
     is_matrix = any(base.__name__ == "spmatrix" for base in type(x).__mro__)
     kind = "matrix" if is_matrix else "array"
-    on_cpu = device.type == "cpu"
-    on_cuda = device.type == "cuda" and values.dtype.char in CUDA_DTYPES
-    if x.format not in FORMATS or not (on_cpu or on_cuda):
+    on_cpu, on_cuda = device.type == "cpu", device.type == "cuda"
+    fits = on_cpu or (on_cuda and values.dtype.char in CUDA_DTYPES)
+    if x.format not in FORMATS or not fits:
+        way = (
+            "CUDA has COO, CSR, CSC and DIA of floats, so convert it first, x.tocsr() "
+            'or x.astype("float64"), or '
+        )
         raise TypeError(
             f"{device} has no sparse {kind} of format {x.format} and dtype {x.dtype}: "
-            f"CUDA has COO, CSR, CSC and DIA of floats, so convert it first, x.tocsr() "
-            f'or x.astype("float64"), or move x.toarray()'
+            f"{way if on_cuda else ''}move x.toarray()"
         )
     library = _optional.scipy_sparse() if on_cpu else _optional.cupy_sparse()
     return getattr(library, f"{x.format}_{kind}")
@@ -336,72 +302,32 @@ def move(
 ) -> Any:
     """Return what :func:`adapt` returns.
 
-    It walks twice, first to note the arrays, then to put those in place that moved:
-    together they cross in fewer copies.
-
-    Parameters
-    ----------
-    target : Device
-        Where to.
-    obj : object
-        The structure.
-    prepare : callable, optional
-        Makes of an array the one that is moved.
-    non_blocking, copy
-        As :func:`~xdev.to_device` has them. With ``copy=True`` the containers are made
-        anew, too: nothing that the original's owner does shows in the result.
+    Where small arrays cross in packs it walks twice, first to note the arrays.
     """
-    try:
-        stay = target.kind == "cpu" and prepare is None and not copy
-        there = np.ndarray if stay else None
-        by_identity = arrays_in(obj, there)
-        arrays = [*by_identity.values()]
-        ready = arrays
-        if prepare is not None:
-            ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
-        together: dict[int, Any] = {}
-        if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
-            from xdev.transfer.cuda import move_in_packs
+    stays = target.kind == "cpu" and prepare is None and not copy
+    ready: dict[int, tuple[Any, Any]] = {}  # by identity: arrays, and what is moved
+    moved: dict[int, Any] = {}
 
-            together = move_in_packs(ready, target)
+    def note(x: Any) -> Any:
+        if id(x) not in ready:
+            ready[id(x)] = x, x if prepare is None else prepare(x)
+        return x
 
-        def alone(number: int) -> Any:
-            if number in together:
-                return together[number]
-            return to_device(
-                ready[number], target, non_blocking=non_blocking, copy=copy
-            )
+    def place(x: Any) -> Any:
+        if stays and type(x) is np.ndarray and not is_freed(x):
+            return x
+        key = id(note(x))
+        if key not in moved:
+            options: Any = {"non_blocking": non_blocking, "copy": copy}
+            moved[key] = to_device(ready[key][1], target, **options)
+        return moved[key]
 
-        moved = _each(alone, arrays, obj)
-        if not copy and all(map(is_, moved, arrays)):
-            return obj
-        places = dict(zip(by_identity, moved, strict=True))
+    if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
+        from xdev.transfer.cuda import move_in_packs
 
-        def place(x: Any) -> Any:
-            if id(x) in places:
-                return places[id(x)]
-            late = x if prepare is None else prepare(x)  # a rule made it just now
-            return to_device(late, target, copy=copy)
-
-        return Walk(place, anew=bool(copy)).move(obj)
-    except RecursionError:
-        raise RecursionError(
-            f"the structure is nested too deep for Python's recursion limit of "
-            f"{sys.getrecursionlimit()}: flatten it, or raise the limit with "
-            f"sys.setrecursionlimit(n)"
-        ) from None
-
-
-def _each(make: Callable[[int], Any], arrays: list[Any], obj: Any) -> list[Any]:
-    """Return what is made of each array's number; an error says where the array is."""
-    results = []
-    for number, x in enumerate(arrays):
-        try:
-            results.append(make(number))
-        except (TypeError, ValueError, UseAfterFreeError) as error:
-            error.args = (f"adapt cannot move {path_to(x, obj)}: {error}",)
-            raise
-    return results
+        Walk(note).move(obj)
+        moved |= move_in_packs({key: x for key, (_, x) in ready.items()}, target)
+    return Walk(place, anew=bool(copy)).move(obj)
 
 
 @final
@@ -450,13 +376,13 @@ class _Adapt:
         >>> adapt("cpu", {"weights": np.ones(2), "name": "layer"})
         {'weights': array([1., 1.]), 'name': 'layer'}
         """
-        return move(target_of(device, obj, "adapt(device, obj)"), obj)
+        return move(as_device(device), obj)
 
     def register(self, kind: type) -> Callable[[OwnRule], OwnRule]:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.
 
         The rule is that of classes derived from the type, too. It has no effect but
-        what it returns: it runs twice, once to find the arrays.
+        what it returns: it may run twice, once to find the arrays.
 
         Raises
         ------
@@ -531,8 +457,8 @@ def _single(x: Any) -> Any:
     """Return an array in single precision, of its device's usual library."""
     here = Device(str(device_of(x)))
     usual = to_device(x, here)
-    nbytes, name = SINGLE.get(usual.dtype.kind, (0, ""))
-    if not name or usual.dtype.itemsize <= nbytes:
+    single = SINGLE.get(usual.dtype.kind, usual.dtype)
+    if usual.dtype.itemsize <= single.itemsize:
         return usual
     with registry.backend(here.type).use(here.index):
-        return usual.astype(name)
+        return usual.astype(single)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from contextlib import closing, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from functools import cache, partial
 from itertools import islice
@@ -21,10 +21,9 @@ from weakref import ref
 import numpy as np
 
 from xdev._progress import Progress
-from xdev.device import Stream, current_stream, registry
-from xdev.device.choice import target_of
+from xdev.device import Stream, as_device, current_stream, registry
 from xdev.device.streams import live_streams
-from xdev.errors import ConfigurationError, XdevError, shown
+from xdev.errors import ConfigurationError, XdevError
 from xdev.memory import registry as pools
 from xdev.memory.arrays import mark_uses
 from xdev.memory.reclamation import TRIMMED
@@ -100,44 +99,22 @@ def batches(
     >>> [a + b for a, b in batches(pairs, "cpu")]
     [array([3]), array([7])]
     """
-    _check_iterable(iterable)
-    target = target_of(device, iterable, "batches(iterable, device)")
-    _check_prefetch(prefetch)
+    target = as_device(device)
+    if index(prefetch) < 1:
+        message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
+        raise ConfigurationError(message)
     source = iter(iterable)  # now: a loader starts its workers
     on_cpu = target.type == "cpu"
     if isinstance(iterable, np.ndarray) and not (on_cpu and target.library is None):
         source = map(_item, source)
-    if on_cpu:
-        moved = _in_turn(partial(copy_context().run, _copied, source, target))
-    else:
-        feed = Feed(source, target, prefetch)
-        moved = _ahead(feed)
-        feed.end_with(moved)
     total = length_hint(iterable, -1)  # a generator has none
-    return _shown(moved, total if total >= 0 else None) if progress else moved
-
-
-def _check_iterable(iterable: Any) -> None:
-    """Raise TypeError unless there may be items; no code of the iterable's runs yet."""
-    kind, flat = type(iterable), getattr(iterable, "shape", None) == ()
-    if (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")) and not flat:
-        return
-    reason = "a 0-d array" if flat else "not iterable"
-    raise TypeError(
-        f"the iterable of batches is {shown(iterable)} ({reason}): call "
-        f"xdev.batches(iterable, device) with a list, a loader or an array"
-    )
-
-
-def _check_prefetch(prefetch: Any) -> None:
-    try:
-        enough = index(prefetch) >= 1
-    except TypeError as error:
-        message = f"batches(prefetch={shown(prefetch)}): give a whole number, such as 2"
-        raise TypeError(message) from error
-    if not enough:
-        message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
-        raise ConfigurationError(message)
+    bar = Progress("batches", total if total >= 0 else None, shown=progress)
+    if on_cpu:
+        return _in_turn(partial(copy_context().run, _copied, source, target), bar)
+    feed = Feed(source, target, prefetch)
+    moved = _ahead(feed, bar)
+    feed.end_with(moved)
+    return moved
 
 
 def _item(x: Any) -> Any:
@@ -150,31 +127,21 @@ def _copied(source: Iterator[Any], target: Device) -> list[Any]:
     return [move(target, batch, copy=True) for batch in islice(source, 1)]
 
 
-def _in_turn(receive: Callable[[], list[Any]]) -> Generator[Any]:
+def _in_turn(receive: Callable[[], list[Any]], progress: Progress) -> Generator[Any]:
     """Yield batches, each when it is asked for, and hold none of them meanwhile."""
-    while batch := receive():
-        yield batch.pop()
-
-
-def _ahead(feed: Feed) -> Generator[Any]:
-    """Yield a feed's batches, and hold none of them meanwhile."""
-    try:
-        feed.start()
-        yield from _in_turn(feed.receive)
-    finally:
-        feed.stop()
-
-
-def _shown(moved: Generator[Any], total: int | None) -> Generator[Any]:
-    """Yield batches, and show how many there were."""
-    with closing(moved), Progress("batches", total) as bar:
-        for boxed in map(_boxed, moved):
-            yield boxed.pop()
+    with progress as bar:
+        while batch := receive():
+            yield batch.pop()
             bar.update()
 
 
-def _boxed(batch: Any) -> list[Any]:
-    return [batch]
+def _ahead(feed: Feed, progress: Progress) -> Generator[Any]:
+    """Yield a feed's batches, and hold none of them meanwhile."""
+    try:
+        feed.start()
+        yield from _in_turn(feed.receive, progress)
+    finally:
+        feed.stop()
 
 
 @final
@@ -253,7 +220,7 @@ class Feed:
                 del parcel  # its traceback holds this frame
         if parcel:
             current_stream(self._device).wait(parcel.pop())
-            _lend(arrays_in(parcel).values(), self._device)
+            _lend(arrays_in(parcel), self._device)
         return parcel
 
     def _queued_so_far(self) -> Event:

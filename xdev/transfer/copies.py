@@ -10,15 +10,15 @@ import importlib
 import math
 import os
 from contextlib import suppress
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
 from xdev import _optional
 from xdev._freed import is_freed
-from xdev.device import Device, Stream, device_of, registry
-from xdev.device.choice import CallDecorator, cuda_interface, own_kinds, target_of
+from xdev.device import Device, Stream, as_device, device_of, registry
+from xdev.device.choice import CallDecorator, cuda_interface, own_kinds
 from xdev.device.copies import Counts, announce, guards
 from xdev.device.natives import library_of_type, natives
 from xdev.errors import ConfigurationError, DeviceMismatchError, not_array
@@ -55,38 +55,18 @@ def route(type_: str) -> Any:
     return importlib.import_module(f"xdev.transfer.{type_}")
 
 
-def to_library(
-    x: Any, source: Device, target: Device, plain: Callable[[Device], Any]
-) -> Any:
-    """Return an array's values as the array of the library that a device names.
-
-    Parameters
-    ----------
-    x : array
-        Of any library.
-    source, target : Device
-        Where it is, and where to.
-    plain : callable
-        Returns ``x`` on a device as that device's usual array. It is shared with the
-        library where that can be.
-    """
-    step = plain_device(target)
-    values = plain(step)
+def _in_library(x: Any, values: Any, source: Device, target: Device) -> Any:
+    """Return an array's values as the array of the library that a device names."""
     if target.library != "dask":  # whose chunks keep their type
         refuse_mask(values)
-    if target not in (step, source):  # a device that only the library knows
+    # It may be a device that only the library knows.
+    if target not in (plain_device(target), source):
         announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
     return natives(str(target.library)).adopt(values, target.native)
 
 
 def plain_device(device: Device) -> Device:
-    """Return where a library's device takes arrays from, as xdev's own device.
-
-    Examples
-    --------
-    >>> plain_device(Device("fake", "array_api_strict"))
-    Device('cpu')
-    """
+    """Return where a library's device takes arrays from, as xdev's own device."""
     # Dask's chunks are xdev's own arrays; so is what other libraries take on CUDA.
     there = device.type == "cuda" or device.library in (None, "dask")
     return Device(str(device) if there else "cpu")
@@ -156,7 +136,7 @@ def to_device(
     >>> to_device(np.arange(3), "cpu")
     array([0, 1, 2])
     """
-    target = target_of(device, x, "to_device(x, device)")
+    target = as_device(device)
     plain = type(x) is np.ndarray or type(x) in own_kinds
     if not plain:
         x = as_array(x)
@@ -170,10 +150,9 @@ def to_device(
         if copy is not False and hasattr(x, "dask") and target.library == "dask":
             return _chunks_moved(x, str(target))
         if copy is not False:
-            move = partial(
-                to_device, x, stream=stream, copy=copy, non_blocking=non_blocking
-            )
-            return to_library(x, source, target, move)
+            options: Any = {"copy": copy, "non_blocking": non_blocking}
+            values = to_device(x, plain_device(target), stream=stream, **options)
+            return _in_library(x, values, source, target)
     if not plain:
         x = computed(x)
     return _placed(x, source, target, stream, copy, non_blocking, out)
@@ -227,10 +206,9 @@ def _adopted(x: Any, target: Device) -> Any:
     """Return the same memory as its device's usual array, or None."""
     if target.type != "cpu":
         return route(target.type).adopt(x, target)
-    try:
+    with suppress(BufferError, RuntimeError):  # NumPy's, PyTorch's: no such dtype
         return shared(x)
-    except (BufferError, RuntimeError):  # NumPy's and PyTorch's, JAX's: no such dtype
-        return None
+    return None
 
 
 def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
@@ -317,24 +295,7 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
 
 
 def as_array(x: Any) -> Any:
-    """Give an exporter the attributes of an array; arrays come back themselves.
-
-    Parameters
-    ----------
-    x : object
-        An array, or an exporter of ``__cuda_array_interface__``, DLPack,
-        ``__array_interface__`` or the buffer protocol.
-
-    Raises
-    ------
-    TypeError
-        It is none of them.
-
-    Examples
-    --------
-    >>> as_array(memoryview(b"ab"))
-    array([97, 98], dtype=uint8)
-    """
+    """Give an exporter the attributes of an array; arrays come back themselves."""
     # A class has an array's attributes, not their values; a sparse matrix is several.
     if isinstance(x, type) or hasattr(x, "tocsr"):
         raise _no_array(x)
@@ -372,16 +333,7 @@ def _no_array(x: Any) -> TypeError:
 
 @final
 class CudaExport:
-    """CUDA memory behind ``__cuda_array_interface__``, with the attributes of an array.
-
-    Parameters
-    ----------
-    owner : object
-        Who exports it; it lives as long as this.
-    ordered : bool
-        Whether to leave the exporter's stream out: who orders the work by events does
-        not want a consumer that makes the host wait for it.
-    """
+    """What ``__cuda_array_interface__`` exports, with the attributes of an array."""
 
     # Slots: who asks the class sees the attribute, too.
     __slots__ = ("__cuda_array_interface__", "dtype", "owner", "shape")
@@ -399,43 +351,14 @@ class CudaExport:
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:
-    """Return NumPy's name for an array's dtype, such as ``array_api_strict.int8``.
-
-    Raises
-    ------
-    TypeError
-        NumPy has no such dtype.
-
-    Examples
-    --------
-    >>> dtype_of(np.ones(2, ">f4"))
-    dtype('>f4')
-    """
+    """Return NumPy's name for an array's dtype, such as ``array_api_strict.int8``."""
     if isinstance(x.dtype, np.dtype):
         return x.dtype
     return numpys(x.dtype, f"convert the {type(x).__name__} first, for one to float32")
 
 
 def numpys(dtype: Any, way: str) -> np.dtype[Any]:
-    """Return NumPy's dtype of the same name as any library's.
-
-    Parameters
-    ----------
-    dtype : dtype
-        NumPy's, or another library's.
-    way : str
-        What to do where NumPy has none: the end of the error's text.
-
-    Raises
-    ------
-    TypeError
-        NumPy has no such dtype.
-
-    Examples
-    --------
-    >>> numpys("f4", "use float32")
-    dtype('float32')
-    """
+    """Return NumPy's dtype of the same name as any library's."""
     with suppress(TypeError):
         same: np.dtype[Any] = np.dtype(dtype)
         return same
@@ -450,14 +373,7 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
 
 
 def computed(x: Any) -> Any:
-    """Return an array whose memory holds its values: Dask's are computed first.
-
-    Raises
-    ------
-    ValueError
-        It is a PyTorch tensor that is part of a gradient's computation, or whose values
-        are to be conjugated or negated yet.
-    """
+    """Return an array whose memory holds its values: Dask's are computed first."""
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "dask") and hasattr(x, "compute"):
@@ -476,13 +392,7 @@ def computed(x: Any) -> Any:
 
 
 def refuse_mask(x: Any) -> None:
-    """Refuse an array whose mask a copy does not have.
-
-    Raises
-    ------
-    TypeError
-        It is one of ``numpy.ma``.
-    """
+    """Refuse an array whose mask a copy does not have."""
     kind = type(x)
     if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(x, "mask"):
         raise TypeError(
@@ -577,10 +487,6 @@ class transfer_guard(CallDecorator):  # noqa: N801 - called as a function
             message = f"transfer_guard({mode!r}): use one of {', '.join(MODES)}"
             raise ConfigurationError(message)
         self._mode = mode
-
-    def _recreate_cm(self) -> Self:
-        """Return one for each call of a decorated function: calls may nest."""
-        return type(self)(self._mode)
 
     def __enter__(self) -> Counts:
         counts = Counts(self._mode)

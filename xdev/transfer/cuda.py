@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from xdev.transfer.copies import (
 from xdev.transfer.pinned import copy_async, keep, leased_chunk, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from xdev.device import Stream
@@ -54,6 +54,7 @@ LARGEST = 1 << 20
 FEW = 2  # a lone small array gains nothing by a pack
 ALIGNMENT = 256  # of an array in a pack: what any kernel wants [B]
 IN_PACKS = 64 << 10  # larger arrays fill the bus alone [B]
+BYTE = np.dtype(np.uint8)
 IN_FLIGHT = 16  # packs whose pinned memory is in use at a time
 
 
@@ -69,11 +70,13 @@ def _prepare() -> None:
 def check(dtype: np.dtype[Any], target: Device) -> None:
     """Raise TypeError for a dtype that CuPy cannot compute with."""
     if dtype.char not in CHARS and not is_bfloat16(dtype):
-        way = (
-            f'move its fields one by one, as x["{dtype.names[0]}"]'
-            if dtype.names
-            else 'convert it first, as in x.astype("float32"), or leave it out'
-        )
+        way = 'convert it first, as in x.astype("float32"), or leave it out'
+        if dtype.names:
+            way = f'move its fields one by one, as x["{dtype.names[0]}"]'
+        elif dtype.kind in "mM":
+            way = 'move its numbers, x.astype("int64")'
+        elif dtype.kind in "SUT":
+            way = "leave texts on the host"
         raise TypeError(f"{target} has no arrays of dtype {dtype}: {way}")
 
 
@@ -132,8 +135,7 @@ def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
         else:
             used = [staged(host, packed, queue, index, up=True)]
     out = _landed(packed, turned, destination, out)
-    if owner is not None:
-        order(queue.ptr, owner)
+    order(queue.ptr, owner)
     if non_blocking:
         keep(queue, index, *used)
     elif used:
@@ -167,8 +169,7 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
             keep(queue, index, there, values)
         elif locked:
             queue.synchronize()
-    if owner is not None:
-        order(queue.ptr, owner)
+    order(queue.ptr, owner)
     return out
 
 
@@ -196,9 +197,8 @@ def _copy_on_one(x: Any, index: int, _: bool, out: Any) -> Any:
     else:
         overlap = cupy.may_share_memory(destination, origin)
         cupy.copyto(destination, origin.copy() if overlap else origin)
-    for owner in (taker, giver):
-        if owner is not None:
-            order(queue.ptr, owner)
+    order(queue.ptr, taker)
+    order(queue.ptr, giver)
     keep(queue, index, origin)
     return out
 
@@ -230,13 +230,11 @@ def _copy_to_peer(
             there.data.copy_from_device_async(packed.data, packed.nbytes, queue)
             done = queue.record(cupy.cuda.Event(disable_timing=True))
             out = _landed(there, turned, destination, out)
-            if taker is not None:
-                order(queue.ptr, taker)
+            order(queue.ptr, taker)
             if stream is not None and not non_blocking:
                 queue.synchronize()
         before.wait_event(done)
-        if giver is not None:
-            order(before.ptr, giver)
+        order(before.ptr, giver)
         keep(before, source.index, origin)
     return out
 
@@ -278,7 +276,7 @@ def _host_queue() -> Any:
     None is captured in a graph: the driver would record it, and repeat it with host
     memory that is others' by then.
     """
-    queue = _optional.cupy().cuda.get_current_stream()
+    queue = _queue()
     if live_streams.captured and queue.is_capturing():
         raise CaptureError(
             "a graph has no copies between the host and the device: make them before "
@@ -304,24 +302,22 @@ def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
         return None, None
     cupy, taken, other = _optional.cupy(), x, None
     if not isinstance(x, cupy.ndarray):
-        interface = getattr(x, "__cuda_array_interface__", None)
-        other = None if interface is None else interface.get("stream")
-        if other is None and hasattr(
-            x, "__dlpack__"
-        ):  # its exporter orders the streams
+        other = (getattr(x, "__cuda_array_interface__", None) or {}).get("stream")
+        if other is None and hasattr(x, "__dlpack__"):  # it orders the streams
             taken = cupy.from_dlpack(x)
         else:
             taken = cupy.asarray(CudaExport(x, ordered=True))
     if other == (queue.ptr or LEGACY):
         other = None
     mark_uses((x,), stream=queue)
-    if other is not None:
-        order(other, queue.ptr)
+    order(other, queue.ptr)
     return taken, other
 
 
-def order(first: int, then: int) -> None:
-    """Let the later work of one stream wait for the work queued on another so far."""
+def order(first: int | None, then: int | None) -> None:
+    """Let the later work of one stream, if there is one, wait for another's so far."""
+    if first is None or then is None:
+        return
     cuda = _optional.cupy().cuda
     event = cuda.Event(disable_timing=True)
     cuda.runtime.eventRecord(event.ptr, first)
@@ -333,16 +329,6 @@ def fetch(x: Any) -> Any:
 
     What this module sees to for all copies takes 5 us besides the driver's time, a
     third of a small copy's.
-
-    Parameters
-    ----------
-    x : cupy.ndarray
-        Any.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        Complete: a copy into pageable memory is waited for by the driver.
     """
     if live_streams.captured or guards.get():
         return None
@@ -362,151 +348,71 @@ def fetch(x: Any) -> Any:
 # -- many small arrays ----------------------------------------------------------------
 
 
-def move_in_packs(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
-    """Move the arrays that cross to or from CUDA in packs.
-
-    Parameters
-    ----------
-    arrays : sequence of array
-        Of any library and device.
-    target : Device
-        Where to: CUDA, or the CPU. There is a CuPy.
-
-    Returns
-    -------
-    dict
-        What they became, by their number; the others are to be moved one by one.
-    """
+def move_in_packs(arrays: dict[int, Any], target: Device) -> dict[int, Any]:
+    """Move the arrays that cross to or from CUDA in packs."""
     up = target.kind == "cuda"
     kind: Any = np.ndarray if up else _optional.cupy().ndarray
     groups: dict[int, list[int]] = {}  # by the index of the CUDA device
-    for number, x in enumerate(arrays):
+    for key, x in arrays.items():
         if type(x) is kind and x.nbytes <= IN_PACKS and x.dtype.char in CHARS:
             index = target.index if up else x.data.device_id
-            groups.setdefault(index, []).append(number)
+            groups.setdefault(index, []).append(key)
     cross = upload if up else download
     moved: dict[int, Any] = {}
-    for index, numbers in groups.items():
-        if len(numbers) >= FEW:
-            members = [arrays[number] for number in numbers]
-            moved |= zip(numbers, cross(members, Device(f"cuda:{index}")), strict=True)
+    for index, keys in groups.items():
+        if len(keys) >= FEW:
+            members = [arrays[key] for key in keys]
+            moved |= zip(keys, cross(members, Device(f"cuda:{index}")), strict=True)
     return moved
 
 
-class Pack(NamedTuple):
-    """Consecutive arrays that cross together.
-
-    Attributes
-    ----------
-    members : slice
-        Which arrays.
-    offsets : list of int
-        Where each begins [B].
-    nbytes : int
-        The size of the pack, at least one alignment [B].
-    """
-
-    members: slice
-    offsets: list[int]
-    nbytes: int
-
-
-def packs(sizes: Sequence[int]) -> list[Pack]:
-    """Lay out arrays in order; one that is too large for a pack has one of its own.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Of each array [B].
-
-    Examples
-    --------
-    >>> packs([100, 300, 8])
-    [Pack(members=slice(0, 3, None), offsets=[0, 256, 768], nbytes=1024)]
-    """
-    laid_out: list[Pack] = []
+def packs(sizes: Sequence[int]) -> Iterator[tuple[slice, list[int], int]]:
+    """Lay out arrays: yield which, where each begins, and the size of a pack [B]."""
     first, offsets, end = 0, list[int](), 0
     for number, nbytes in enumerate([*sizes, LARGEST]):  # the one more ends the last
         room = max(ALIGNMENT, round_up(nbytes, ALIGNMENT))
         if offsets and end + room > LARGEST:
-            laid_out.append(Pack(slice(first, number), offsets, end))
+            yield slice(first, number), offsets, end
             first, offsets, end = number, [], 0
         offsets.append(end)
         end += room
-    return laid_out
 
 
 def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
-    """Copy host arrays to CUDA; they may be changed as soon as this returns.
-
-    Parameters
-    ----------
-    arrays : sequence of numpy.ndarray
-        Of CuPy's dtypes; any strides, any byte order.
-    target : Device
-        A CUDA device.
-
-    Returns
-    -------
-    list of cupy.ndarray
-        Views of packs. What Fortran's order has stays so.
-
-    Raises
-    ------
-    XdevError
-        A :func:`~xdev.transfer_guard` disallows the copy.
-    """
+    """Copy host arrays to CUDA; they may be changed as soon as this returns."""
     sizes = [x.nbytes for x in arrays]
     announce(CPU, target, sum(sizes), copies=len(sizes))
     cuda, make = _optional.cupy().cuda, array_maker()
     moved: list[Any] = []
     in_flight: deque[Any] = deque()
     with registry.backend("cuda").use(target.index):
-        queue = cuda.get_current_stream()
-        for pack in packs(sizes):
+        queue = _host_queue()
+        for members, offsets, nbytes in packs(sizes):
             if len(in_flight) == IN_FLIGHT:
                 in_flight.popleft().synchronize()
-            memory, block = _pinned(pack.nbytes), cuda.alloc(pack.nbytes)
-            for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
+            memory, block = pinned_array((nbytes,), BYTE), cuda.alloc(nbytes)
+            for x, at in zip(arrays[members], offsets, strict=True):
                 order = order_of(x)
                 kind = x.dtype.char  # in the machine's byte order
                 np.ndarray(x.shape, kind, memory, at, order=order)[...] = x
                 moved.append(make(x.shape, kind, order, block + at))
-            block.copy_from_host_async(memory.ctypes.data, pack.nbytes)
+            block.copy_from_host_async(memory.ctypes.data, nbytes)
             in_flight.append(queue.record(cuda.Event(disable_timing=True)))
             keep(queue, target.index, memory)
     return moved
 
 
 def download(arrays: Sequence[Any], source: Device) -> list[Any]:
-    """Copy CUDA arrays to the host; the values are there when this returns.
-
-    Parameters
-    ----------
-    arrays : sequence of cupy.ndarray
-        Any strides.
-    source : Device
-        Theirs.
-
-    Returns
-    -------
-    list of numpy.ndarray
-        What Fortran's order has stays so.
-
-    Raises
-    ------
-    XdevError
-        A :func:`~xdev.transfer_guard` disallows the copy.
-    """
+    """Copy CUDA arrays to the host; the values are there when this returns."""
     sizes = [x.nbytes for x in arrays]
     announce(source, CPU, sum(sizes), copies=len(sizes))
     moved: list[Any] = []
     with registry.backend("cuda").use(source.index):
-        queue = _queue()
-        for pack in packs(sizes):
-            memory, landed = _pinned(pack.nbytes), []
+        queue = _host_queue()
+        for members, offsets, nbytes in packs(sizes):
+            memory, landed = pinned_array((nbytes,), BYTE), []
             try:
-                for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
+                for x, at in zip(arrays[members], offsets, strict=True):
                     packed = _packed(x.T if x.flags.fnc else x)
                     values = np.ndarray(x.shape, x.dtype, memory, at, order=order_of(x))
                     landed.append((values, packed))
@@ -516,10 +422,6 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
                 queue.synchronize()
             moved += [copy_on_host(values, None) for values, _ in landed]
     return moved
-
-
-def _pinned(nbytes: int) -> Any:
-    return pinned_array((nbytes,), np.dtype(np.uint8))
 
 
 registry.when_started("cuda", _prepare)  # this module loads for fake devices too

@@ -19,7 +19,7 @@ from collections import deque
 from contextlib import suppress
 from functools import cache
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -187,21 +187,16 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
         return
     others = []
     for x in arrays:
-        if not isinstance(x, np.ndarray):
-            chunk = getattr(x.data.mem, "xdev_chunk", None)  # quicker than a search
-            if chunk is None and find(x.data.ptr, "device") is None:
-                others.append(x)
+        if isinstance(x, np.ndarray):
+            chunk: Any = leased_chunk(x) or find(x.ctypes.data, "pinned")
+            if chunk and queue.ptr != PER_THREAD:
+                name = on_device(live_streams.see(queue), index)
+                if name not in (chunk.uses or ()):
+                    chunk.segment.owner.mark(chunk, (name,))
+                continue
+        elif getattr(x.data.mem, "xdev_chunk", None) or find(x.data.ptr, "device"):
             continue
-        pinned = None
-        if queue.ptr != PER_THREAD:
-            pinned = leased_chunk(x) or find(x.ctypes.data, "pinned")
-        if pinned is None:
-            others.append(x)
-            continue
-        name = on_device(live_streams.see(queue), index)
-        if name not in (pinned.uses or ()):
-            state: Any = pinned.segment.owner
-            state.mark(pinned, (name,))
+        others.append(x)
     if _under_way:
         drop_done()
     if others:
@@ -240,38 +235,14 @@ def copy_async(host: Array, packed: Any, stream: int, *, up: bool) -> None:
     runtime.memcpyAsync(to, origin, packed.nbytes, kind, stream)
 
 
-class Plan(NamedTuple):
-    """How a copy is cut up.
-
-    Attributes
-    ----------
-    workers, slots : int
-        Threads, and slots of each.
-    chunk : int
-        The size of a slot [B].
-    """
-
-    workers: int
-    slots: int
-    chunk: int
-
-
-def plan(nbytes: int, workers: int) -> Plan:
-    """Return how to cut up a copy of so many bytes, above 0, for so many threads.
-
-    Examples
-    --------
-    >>> plan(1 << 30, 8)
-    Plan(workers=8, slots=2, chunk=1048576)
-    >>> plan(100_000, 8)
-    Plan(workers=1, slots=1, chunk=100000)
-    """
+def plan(nbytes: int, workers: int) -> tuple[int, int, int]:
+    """Return how to cut up a copy: how many threads, slots of each, their size [B]."""
     share = -(-nbytes // (workers * SLOTS * ROUNDS))
     power = 1 << (share - 1).bit_length()  # so that a pool meets few sizes
     chunk = min(nbytes, max(SMALLEST, min(LARGEST, power)))
     count = -(-nbytes // chunk)
     workers = min(workers, count)
-    return Plan(workers, min(SLOTS, -(-count // workers)), chunk)
+    return workers, min(SLOTS, -(-count // workers)), chunk
 
 
 def staged(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array:
@@ -310,15 +281,22 @@ def staged(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Arr
     workers = min(WORKERS, _config.num_threads())
     if queue.ptr == PER_THREAD or is_finalizing():  # then no thread is left
         workers = 1
-    parts = plan(packed.nbytes, workers)
-    workers, slots = _slots(parts)
+    workers, depth, chunk = plan(packed.nbytes, workers)
+    while True:
+        try:
+            slots = pinned_array((workers * depth, chunk), np.dtype(np.uint8))
+            break
+        except OutOfMemoryError:  # under a tight limit there are fewer
+            if workers == 1:
+                raise
+            workers //= 2
     cuda = _optional.cupy().cuda
     events = [cuda.Event(disable_timing=True) for _ in slots]
     enter, wait, record, *copies = addresses()
-    count = -(-packed.nbytes // parts.chunk)
+    count = -(-packed.nbytes // chunk)
     words = [enter, wait, record, copies[up], up]
     words += [host.ctypes.data, packed.data.ptr, slots.ctypes.data, packed.nbytes]
-    words += [parts.chunk, parts.slots, queue.ptr, cuda.driver.ctxGetCurrent(), count]
+    words += [chunk, depth, queue.ptr, cuda.driver.ctxGetCurrent(), count]
     result = len(words)
     words += [0, 0]  # an error, and the start of the piece that it came up at
     for event in events:
@@ -342,19 +320,6 @@ def staged(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Arr
             f"{explain(error)}"
         )
     return slots
-
-
-def _slots(parts: Plan) -> tuple[int, Array]:
-    """Return how many workers there are, fewer under a tight limit, and all slots."""
-    workers = parts.workers
-    while True:
-        shape = workers * parts.slots, parts.chunk
-        try:
-            return workers, pinned_array(shape, np.dtype(np.uint8))
-        except OutOfMemoryError:
-            if workers == 1:
-                raise
-            workers //= 2
 
 
 @cache

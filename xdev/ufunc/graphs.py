@@ -115,7 +115,7 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
     if not callable(f):
         message = f"a graph is of a function, not of {type(f).__name__}: graph(f, x, y)"
         raise TypeError(message)
-    operands = list(arrays_in(arrays).values())
+    operands = arrays_in(arrays)
     where = _device(operands)
     if where.type == "cuda":
         return CudaGraph(f, arrays, operands, where.require().index)

@@ -123,13 +123,7 @@ def pytest_runtest_makereport(
 
 
 class Measurements:
-    """What ``xdev_benchmark`` measured in all tests, of all of pytest-xdist's workers.
-
-    Parameters
-    ----------
-    path : Path or None
-        Where the record goes.
-    """
+    """What ``xdev_benchmark`` measured in all tests, of all workers of pytest-xdist."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -219,44 +213,30 @@ def _fixtures(names: list[str], *, promised: bool) -> object:
 def reasons_of(markers: Iterable[Any]) -> dict[str, str]:
     """Return the backends that markers leave out, each with the reason.
 
-    Parameters
-    ----------
-    markers : iterable of pytest.Mark
-        Of ``skip_xp_backends(backend, *, reason)`` or ``skip_xp_backends(*, np_only,
-        cpu_only, eager_only, exceptions, reason)``; of several reasons for one backend
-        the one that names it counts, else the first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A marker has an argument that it cannot have, or names no backend.
+    Of several reasons for one backend that of a marker which names it counts, else the
+    first.
     """
-    by_name: dict[str, str] = {}
-    by_kind: dict[str, str] = {}
-    for marker in markers:
+    reasons: dict[str, str] = {}
+    for marker in sorted(markers, key=lambda marker: not marker.args):
         keywords = dict(marker.kwargs)
-        reason = keywords.pop("reason", None)
-        if marker.args:
-            if len(marker.args) > 1 or keywords:
-                raise ValueError(
-                    f"the marker takes one backend and a reason, or keywords: {marker}"
-                )
-            (name,) = marker.args
-            _check(name)
-            by_name.setdefault(name, reason or f"{name} is not supported")
-            continue
-        listed = keywords.pop("exceptions", ())
+        reason, listed = keywords.pop("reason", None), keywords.pop("exceptions", ())
         exceptions = {listed} if isinstance(listed, str) else set(listed)
-        for name in exceptions:
+        if len(marker.args) > 1 or (marker.args and (keywords or exceptions)):
+            raise ValueError(
+                f"the marker takes one backend and a reason, or keywords: {marker}"
+            )
+        for name in (*marker.args, *exceptions):
             _check(name)
+        left_out = [({name}, f"{name} is not supported") for name in marker.args]
         for keyword, wanted in keywords.items():
             if keyword not in KEYWORDS:
                 valid = ", ".join(("reason", "exceptions", *KEYWORDS))
                 raise TypeError(f"the marker has no argument {keyword!r}: use {valid}")
-            left_out, why = KEYWORDS[keyword]
-            for name in left_out - exceptions if wanted else ():
-                by_kind.setdefault(name, reason or why)
-    return by_kind | by_name
+            left_out += [KEYWORDS[keyword]] * bool(wanted)
+        for names, why in left_out:
+            for name in names - exceptions:
+                reasons.setdefault(name, reason or why)
+    return reasons
 
 
 def _check(name: object) -> None:
