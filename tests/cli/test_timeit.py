@@ -129,8 +129,7 @@ def test_what_is_no_statement_is_shown_alone_as_the_standard_library_shows_it(
     theirs = run(*words, program=timeit.main).stderr
     first, *lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
-    name = "setup" if words[0] == "-s" else "statement"
-    assert first.startswith(f'  File "<{name}>"')
+    assert first.startswith('  File "<timeit>"')
     assert lines == theirs.splitlines()[-len(lines) :]
     assert lines[-1].startswith("SyntaxError: ")
 
@@ -159,7 +158,7 @@ def test_an_error_is_shown_by_its_source_with_its_own_calls_alone(words, calls, 
     done, theirs = run(*words), run(*words, program=timeit.main)
     assert (done.returncode, done.stdout) == (theirs.returncode, "") == (1, "")
     line = r'(?m)^  File "<{}>", .*\n    (\S.*)$'
-    shown = re.findall(line.format("statement"), done.stderr)
+    shown = re.findall(line.format("timeit"), done.stderr)
     assert shown == re.findall(line.format("timeit-src"), theirs.stderr)
     assert len(shown) == calls
     assert done.stderr.splitlines()[-1] == theirs.stderr.splitlines()[-1]

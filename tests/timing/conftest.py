@@ -111,22 +111,22 @@ def small_copies(monkeypatch):
 
     None was made before.
     """
-    taken = SimpleNamespace(nbytes=1 << 22, seconds=[], copy=environment._copy_seconds)
-    monkeypatch.setattr(environment, "SIZE", taken.nbytes)
-    monkeypatch.setattr(environment, "_measured", {})
+    taken = SimpleNamespace(nbytes=1 << 22, seconds=[], copy=comparison._copy_seconds)
+    monkeypatch.setattr(comparison, "SIZE", taken.nbytes)
+    monkeypatch.setattr(comparison, "_measured", {})
 
     def copied(device):
         taken.seconds.append(taken.copy(device))
         return taken.seconds[-1]
 
-    monkeypatch.setattr(environment, "_copy_seconds", copied)
+    monkeypatch.setattr(comparison, "_copy_seconds", copied)
     return taken
 
 
 @pytest.fixture
 def measured(monkeypatch):
     """Return a function that says what copies reach, by device [B/s]."""
-    return lambda rates: monkeypatch.setattr(environment, "_measured", dict(rates))
+    return lambda rates: monkeypatch.setattr(comparison, "_measured", dict(rates))
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def machine(monkeypatch):
     simulated = Machine()
     monkeypatch.setitem(registry._backends, "simulated", simulated)
     monkeypatch.setitem(
-        environment._probes, "simulated", lambda device: MachineProbe(simulated, device)
+        environment.PROBES, "simulated", lambda device: MachineProbe(simulated, device)
     )
     monkeypatch.setattr(time, "perf_counter", simulated.perf_counter)
     return simulated

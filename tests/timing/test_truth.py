@@ -171,14 +171,14 @@ def a_cold_call_finds_nothing_in_the_cache(machine):
 
 
 def nothing_is_overwritten(patch):
-    made = environment._probes["simulated"]
+    made = environment.PROBES["simulated"]
 
     def without_flush(device):
         probe = made(device)
         probe.flush = lambda: None
         return probe
 
-    patch.setitem(environment._probes, "simulated", without_flush)
+    patch.setitem(environment.PROBES, "simulated", without_flush)
 
 
 def cold_device_time_holds_no_wait_for_the_launch(machine):

@@ -19,6 +19,7 @@ from xdev.cli.info import add_command, in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import Comparison, compare, verdict
+from xdev.timing.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,20 +84,13 @@ class Stage:
         return xdev.vectorize(add)
 
     @cached_property
-    def numba_cpu(self) -> Any:
-        """The function by Numba, of the CPU."""
-        return self._numba("cpu")
-
-    @cached_property
-    def numba_cuda(self) -> Any:
-        """The function by Numba, of CUDA."""
-        _optional.numba_cuda()
-        return self._numba("cuda")
-
-    def _numba(self, target: str) -> Any:
+    def numba(self) -> Any:
+        """The function by Numba, of this device."""
+        if self.device.type == "cuda":
+            _optional.numba_cuda()
         numba = _optional.numba()
         scalar = numba.from_dtype(self.dtype)
-        return numba.vectorize([scalar(scalar, scalar)], target=target)(add)
+        return numba.vectorize([scalar(scalar, scalar)], target=self.device.type)(add)
 
 
 def _call(function: Any, arrays: Triple) -> Call:
@@ -133,12 +127,12 @@ BOTH, CPU, CUDA = ("cpu", "cuda"), ("cpu",), ("cuda",)
 ROWS: dict[str, tuple[tuple[str, ...], Callable[[Stage], Call]]] = {
     "NumPy host arrays": (BOTH, lambda s: _call(np.add, s.host)),
     "NumPy host arrays out=": (BOTH, lambda s: _into(np.add, s.host)),
-    "Numba host arrays": (CPU, lambda s: _call(s.numba_cpu, s.host)),
-    "Numba host arrays out=": (CPU, lambda s: _into(s.numba_cpu, s.host)),
-    "Numba CUDA host arrays": (CUDA, lambda s: _call(s.numba_cuda, s.host)),
-    "Numba device arrays": (CUDA, lambda s: _call(s.numba_cuda, s.numba_arrays)),
-    "Numba device arrays out=": (CUDA, lambda s: _into(s.numba_cuda, s.numba_arrays)),
-    "Numba on CuPy arrays out=": (CUDA, lambda s: _into(s.numba_cuda, s.cupy_arrays)),
+    "Numba host arrays": (CPU, lambda s: _call(s.numba, s.host)),
+    "Numba host arrays out=": (CPU, lambda s: _into(s.numba, s.host)),
+    "Numba CUDA host arrays": (CUDA, lambda s: _call(s.numba, s.host)),
+    "Numba device arrays": (CUDA, lambda s: _call(s.numba, s.numba_arrays)),
+    "Numba device arrays out=": (CUDA, lambda s: _into(s.numba, s.numba_arrays)),
+    "Numba on CuPy arrays out=": (CUDA, lambda s: _into(s.numba, s.cupy_arrays)),
     "CuPy host arrays": (CUDA, _cupy_round_trip),
     "CuPy arrays": (CUDA, lambda s: _call(_optional.cupy().add, s.cupy_arrays)),
     "CuPy arrays out=": (CUDA, lambda s: _into(_optional.cupy().add, s.cupy_arrays)),
@@ -180,14 +174,6 @@ def contest(
     return candidates, left_out
 
 
-EXAMPLES = """
-examples:
-  xdev bench                            100,000 float32 on the default device
-  xdev bench --n 10000000 --device cpu  larger arrays, on the CPU
-  xdev bench --json before.json         keep every sample, and later
-  xdev bench --baseline before.json     end with 1 where a row is slower
-  xdev bench --json | python -m json.tool
-"""
 DTYPES = (
     *("float16", "float32", "float64", "complex64", "complex128"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -196,9 +182,7 @@ DTYPES = (
 
 def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
-    about = "time f(x, y) = x + y on host and device arrays, with and without out="
-    command = add_command(commands, "bench", run, help=about, epilog=EXAMPLES)
-    option = command.add_argument
+    option = add_command(commands, "bench", run).add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
     option(
         "--dtype",
@@ -260,19 +244,23 @@ def _checked(read: Callable[[str], Any], use: str) -> Callable[[str], Any]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table and what it left out; return 1 where a row is slower than before.
+    """Time f(x, y) = x + y on host and device arrays, with and without out=.
 
-    Raises
-    ------
-    ConfigurationError
-        The baseline is of another task or another machine.
+    Examples
+    --------
+      xdev bench                            100,000 float32 on the default device
+      xdev bench --n 10000000 --device cpu  larger arrays, on the CPU
+      xdev bench --json before.json         keep every sample, and later
+      xdev bench --baseline before.json     end with 1 where a row is slower
+      xdev bench --json | python -m json.tool
     """
     device = options.device or _timed(default_device())
     task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
-    for key, value in task.items():  # before minutes of timing
-        old = (options.baseline or task).get(key)
-        if old != value:
-            raise ConfigurationError(f"the baseline has {key} {old}, not {value}")
+    if options.baseline:  # before minutes of timing
+        for key, value in task.items():
+            if (old := options.baseline.get(key)) != value:
+                raise ConfigurationError(f"the baseline has {key} {old}, not {value}")
+        verdict.check_machine(environment(), options.baseline)
     dtype = np.dtype(options.dtype)
     candidates, left_out = contest(options.n, dtype, device)
     moved = {  # where its arrays are, a call reads two and writes one
@@ -287,9 +275,10 @@ def run(options: argparse.Namespace) -> int:
             comparison = compare(candidates, nbytes=moved, progress=True)
     record = {**task, **comparison.as_dict(), "left_out": left_out}
     changes = options.baseline and comparison.since(options.baseline)
+    status = int(bool(changes and changes.regressed))
     if options.json is True:
         print_json(record)
-        return int(bool(changes and changes.regressed))
+        return status
     if options.json:
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"x + y of {options.n:,} {options.dtype} on {device}\n")
@@ -303,7 +292,7 @@ def run(options: argparse.Namespace) -> int:
         print(in_columns(f"  because {reason}", 4))
     if changes:
         print(f"\n{changes}")
-    return int(bool(changes and changes.regressed))
+    return status
 
 
 def show(comparison: Comparison) -> None:

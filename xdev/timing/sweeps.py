@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import base64
+import io
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
 from statistics import median
-from typing import TYPE_CHECKING, Any, final
+from typing import IO, TYPE_CHECKING, Any, final
 
 from xdev import _html
 from xdev._progress import Progress
 from xdev.timing.comparison import check_name, compare
 from xdev.timing.result import format_time
 from xdev.timing.sampling import whole
-from xdev.timing.verdict import MARGIN, aligned, markdown
+from xdev.timing.verdict import MARGIN, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,12 +28,9 @@ if TYPE_CHECKING:
     Runs = Mapping[int, Sequence[float]]
 
 
-LEAST = 1e-9  # s: what a plot in logarithms shows of nothing
-
-
 @final
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Report):
     """What :func:`xdev.timing.sweep` found; ``str`` gives the table.
 
     Parameters
@@ -108,11 +107,7 @@ class Sweep:
         ]
         return {"environment": self.comparisons[0].environment, "rows": rows}
 
-    def to_json(self) -> str:
-        """Return :meth:`as_dict` as JSON text."""
-        return json.dumps(self.as_dict(), indent=1)
-
-    def plot(self, path: Path | str) -> None:
+    def plot(self, path: Path | str | IO[bytes]) -> None:
         """Draw the times over the sizes, both in logarithms, as a PNG file.
 
         A line goes through the medians, and a band from the shortest run to the
@@ -120,8 +115,8 @@ class Sweep:
 
         Parameters
         ----------
-        path : Path or str
-            Where the file goes; its ending may choose another format.
+        path : Path, str or file
+            Where it goes; a name's ending may choose another format.
 
         Raises
         ------
@@ -143,26 +138,23 @@ class Sweep:
         """Say of the first and each other candidate which overtakes the other where."""
         return crossovers({name: self.times(name) for name in self.names})
 
+    def notes(self) -> list[str]:
+        """Return the same: what stands below the table."""
+        return self.crossovers()
+
     def __str__(self) -> str:
         """Return a table of medians, a row a size, and the crossover sizes."""
-        return "\n".join([aligned(self.cells()), *self.crossovers()])
-
-    def markdown(self) -> str:
-        """Return the table and the crossover sizes in Markdown."""
-        said = "".join(f"\n- {line}" for line in self.crossovers())
-        return f"{markdown(self.cells())}\n{said}".rstrip()
+        return self.text()
 
     def _repr_html_(self) -> str:
         """Return the plot, the table and the crossover sizes, for a notebook."""
-        medians = {
-            name: [(n, max(median(t), LEAST)) for n, t in self.times(name).items()]
-            for name in self.names
-        }
-        title = "median time of a call over n"
-        plot = _html.lines(title, medians, "{:,.0f}".format, format_time)
-        return plot + _html.table(self.cells()) + _html.notes(self.crossovers())
-
-    _repr_markdown_ = markdown  # where no HTML is shown
+        shown = _html.table(self.cells()) + _html.notes(self.notes())
+        picture = io.BytesIO()
+        with suppress(ModuleNotFoundError):  # Matplotlib's
+            self.plot(picture)
+            data = base64.b64encode(picture.getvalue()).decode()
+            shown = f'<img src="data:image/png;base64,{data}"/>{shown}'
+        return shown
 
 
 def crossovers(times: Mapping[str, Runs]) -> list[str]:
@@ -197,15 +189,15 @@ def _crossover(one: Runs, other: Runs) -> float | None:
     return exp(points[0][0])
 
 
-def draw(times: Mapping[str, Runs], path: Path | str) -> None:
+def draw(times: Mapping[str, Runs], path: Path | str | IO[bytes]) -> None:
     """Draw times over sizes as :meth:`Sweep.plot` does.
 
     Parameters
     ----------
     times : mapping of str to mapping of int to sequence of float
         Each candidate's runs [s], by size.
-    path : Path or str
-        Where the file goes.
+    path : Path, str or file
+        Where it goes.
     """
     try:
         from matplotlib.figure import Figure
