@@ -1,6 +1,7 @@
 """``xdev doctor``: each broken set-up is found, explained, and has a way out."""
 
 import json
+import multiprocessing
 import shutil
 from types import SimpleNamespace
 
@@ -124,18 +125,18 @@ def hidden(m):
     m.patch.setattr(doctor, "_cuda_devices", list)
 
 
-def held(mode, *memory):
-    card = xdev.Device("cuda:1"), mode, memory or None
-    return lambda m: m.patch.setattr(doctor, "_cards", lambda: [card])
+def held(mode, free=0, total=0):
+    def change(m):
+        m.patch.setattr(doctor, "_cuda_devices", lambda: [xdev.Device("cuda:1")])
+        m.patch.setattr(doctor, "_card", lambda _: (mode, free, total))
+
+    return change
 
 
 def started(*methods):
     def change(m):
-        m.patch.setattr(doctor, "_cuda_devices", lambda: [xdev.Device("cuda")])
-        m.patch.setattr(doctor, "_cards", list)
-        m.patch.setattr(
-            doctor.multiprocessing, "get_all_start_methods", lambda: methods
-        )
+        held(0, GIB, GIB)(m)
+        m.patch.setattr(multiprocessing, "get_all_start_methods", lambda: methods)
 
     return change
 
@@ -305,7 +306,7 @@ def test_without_a_gpu_asked_for_nothing_of_cuda_is_missed(python, tmp_path):
 def test_a_device_that_works_is_well(real_device, found):
     assert found("every device")[0] == "ok"
     if real_device.type == "cuda":
-        assert all(total > free > 0 for *_, (free, total) in doctor._cards())
+        assert doctor._card(real_device)[1:] > (0, 0)
         for check in ("CUDA driver", "GPU", "visible GPUs", "CUDA compiler"):
             assert found(check)[0] == "ok"
 

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from contextlib import nullcontext
 from functools import partial
+from itertools import repeat
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import xdev
 from xdev.device import registry
 from xdev.testing import SimulatedDevice
-from xdev.timing import comparison, environment, sampling
+from xdev.timing import comparison, environment, result, sampling
 from xdev.timing.comparison import Footprint as Footprint  # noqa: PLC0414 - for tests
 from xdev.timing.environment import record
 
@@ -151,3 +152,113 @@ def machine(monkeypatch):
     )
     monkeypatch.setattr(time, "perf_counter", simulated.perf_counter)
     return simulated
+
+
+@pytest.fixture
+def holding_source():
+    """The CUDA source of the kernel that holds a stream."""
+    return environment.HOLD
+
+
+# -- the rules of test_truth.py, switched off -----------------------------------------
+
+
+def no_wait_at_the_end(patch):
+    def run_hot(candidate, number):
+        clock = candidate.clock
+        start, end, _ = candidate.loop(repeat(None, number), clock, clock)
+        return sampling.Run(end - start, end - start, end - start, end - start)
+
+    patch.setattr(sampling.Candidate, "run_hot", run_hot)
+
+
+def no_wait_at_the_start(patch):
+    def run_hot(candidate, number):
+        clock = candidate.clock
+        start = clock()
+        candidate.loop(repeat(None, number), clock, clock)
+        xdev.synchronize(candidate.device)
+        seconds = clock() - start
+        return sampling.Run(seconds, seconds, seconds, seconds)
+
+    patch.setattr(sampling.Candidate, "run_hot", run_hot)
+
+
+def events_on_the_default_stream(patch):
+    real = environment.current_stream
+
+    def default_stream(device):
+        stream = real(device)
+        simulated = stream._native._device
+        return type(stream)._of(device, simulated.null)
+
+    patch.setattr(environment, "current_stream", default_stream)
+
+
+def no_first_call(patch):
+    def begin(call, *_, **__):
+        loop, device = sampling.Loop(call, "pass", {}), xdev.Device("simulated")
+        how = {"queued": True, "first": 0.0, "clock": time.perf_counter}
+        return sampling.Candidate(loop, device, **how), None
+
+    patch.setattr(sampling, "begin", begin)
+    patch.setattr(sampling.Candidate, "get_ready", lambda _: None)
+
+
+def nothing_is_overwritten(patch):
+    made = environment.PROBES["simulated"]
+
+    def without_flush(device):
+        probe = made(device)
+        probe.flush = lambda: None
+        return probe
+
+    patch.setitem(environment.PROBES, "simulated", without_flush)
+
+
+def one_after_the_other(patch):
+    def all_rounds(turns, rounds, _):
+        for one in turns:
+            for _ in range(rounds):
+                one.sample()
+
+    patch.setattr(comparison, "_take_turns", all_rounds)
+
+
+OFF = {
+    "wall_time_holds_the_work": no_wait_at_the_end,
+    "a_run_starts_on_an_idle_device": no_wait_at_the_start,
+    "device_time_is_that_of_the_stream_of_the_work": events_on_the_default_stream,
+    "launch_time_is_not_that_of_a_full_queue": {
+        (sampling, "BURST_SECONDS"): 1e9,
+        (sampling, "MOST_IN_BURST"): 10**9,
+    },
+    "the_first_call_is_apart": no_first_call,
+    "the_collector_is_off_in_a_run": {(sampling, "collector_off"): nullcontext},
+    "a_call_that_waits_is_known": {(sampling, "TRIALS"): 0},
+    "a_host_that_was_busy_elsewhere_is_no_call_that_waits": {(sampling, "TRIALS"): 1},
+    "a_row_whose_device_waits_for_the_host_is_launch_bound": {
+        (result, "LAUNCH_BOUND"): float("inf")
+    },
+    "a_cold_call_finds_nothing_in_the_cache": nothing_is_overwritten,
+    "cold_device_time_holds_no_wait_for_the_launch": {(sampling, "AHEAD"): 0},
+    "work_of_other_streams_is_reported": {(result, "ENDING"): float("inf")},
+    "candidates_run_in_turn": one_after_the_other,
+    "results_are_compared_before_anything_is_timed": {
+        (comparison, "check_agreement"): lambda *_: None
+    },
+}
+
+
+@pytest.fixture
+def switch_off(monkeypatch):
+    """Return what switches a rule off, by the name of its check."""
+
+    def switch(rule):
+        if callable(off := OFF[rule]):
+            off(monkeypatch)
+        else:
+            for place, value in off.items():
+                monkeypatch.setattr(*place, value)
+
+    return switch

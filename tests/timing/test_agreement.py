@@ -28,6 +28,9 @@ class Same:
         return "same"
 
 
+ONE, OTHER = Same(), Same()
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -69,7 +72,7 @@ def test_these_are_the_same(a, b):
         ({"u": x, "v": x}, {"u": x, "v": -x}, r"in part \['v'\] at \[0\] -3.0 against"),
         ({"u": {"w": 1}}, {"u": {"w": 2}}, r"in part \['u'\]\['w'\] at \[0\] 1 "),
         ({"u": x}, x, "parts .*'u'.* against an array of float32"),
-        ({Same(): x, Same(): -x}, {Same(): x}, "parts "),
+        ({ONE: x, OTHER: x}, {ONE: -x, OTHER: x}, "in part "),
     ],
 )
 def test_these_are_not_and_the_error_says_where(a, b, words):
