@@ -1,10 +1,10 @@
 """A machine with a clock of its own: a host, and a device that works on meanwhile."""
 
+import sys
 import time
 from collections import deque
 from contextlib import nullcontext
 from functools import partial
-from itertools import repeat
 from types import SimpleNamespace
 
 import pytest
@@ -163,36 +163,10 @@ def holding_source():
 # -- the rules of test_truth.py, switched off -----------------------------------------
 
 
-def no_wait_at_the_end(patch):
-    def run_hot(candidate, number):
-        clock = candidate.clock
-        start, end, _ = candidate.loop(repeat(None, number), clock, clock)
-        return sampling.Run(end - start, end - start, end - start, end - start)
-
-    patch.setattr(sampling.Candidate, "run_hot", run_hot)
-
-
-def no_wait_at_the_start(patch):
-    def run_hot(candidate, number):
-        clock = candidate.clock
-        start = clock()
-        candidate.loop(repeat(None, number), clock, clock)
-        xdev.synchronize(candidate.device)
-        seconds = clock() - start
-        return sampling.Run(seconds, seconds, seconds, seconds)
-
-    patch.setattr(sampling.Candidate, "run_hot", run_hot)
-
-
-def events_on_the_default_stream(patch):
-    real = environment.current_stream
-
-    def default_stream(device):
-        stream = real(device)
-        simulated = stream._native._device
-        return type(stream)._of(device, simulated.null)
-
-    patch.setattr(environment, "current_stream", default_stream)
+def wait_at_the_end_alone(device):
+    """Wait for a device, but where a run starts."""
+    if sys._getframe(1).f_code.co_name != "start_idle":
+        xdev.synchronize(device)
 
 
 def no_first_call(patch):
@@ -205,17 +179,6 @@ def no_first_call(patch):
     patch.setattr(sampling.Candidate, "get_ready", lambda _: None)
 
 
-def nothing_is_overwritten(patch):
-    made = environment.PROBES["simulated"]
-
-    def without_flush(device):
-        probe = made(device)
-        probe.flush = lambda: None
-        return probe
-
-    patch.setitem(environment.PROBES, "simulated", without_flush)
-
-
 def one_after_the_other(patch):
     def all_rounds(turns, rounds, _):
         for one in turns:
@@ -226,9 +189,13 @@ def one_after_the_other(patch):
 
 
 OFF = {
-    "wall_time_holds_the_work": no_wait_at_the_end,
-    "a_run_starts_on_an_idle_device": no_wait_at_the_start,
-    "device_time_is_that_of_the_stream_of_the_work": events_on_the_default_stream,
+    "wall_time_holds_the_work": {(sampling, "synchronize"): lambda _: None},
+    "a_run_starts_on_an_idle_device": {
+        (sampling, "synchronize"): wait_at_the_end_alone
+    },
+    "device_time_is_that_of_the_stream_of_the_work": {
+        (environment, "current_stream"): xdev.Stream
+    },
     "launch_time_is_not_that_of_a_full_queue": {
         (sampling, "BURST_SECONDS"): 1e9,
         (sampling, "MOST_IN_BURST"): 10**9,
@@ -240,7 +207,7 @@ OFF = {
     "a_row_whose_device_waits_for_the_host_is_launch_bound": {
         (result, "LAUNCH_BOUND"): float("inf")
     },
-    "a_cold_call_finds_nothing_in_the_cache": nothing_is_overwritten,
+    "a_cold_call_finds_nothing_in_the_cache": {(MachineProbe, "flush"): lambda _: None},
     "cold_device_time_holds_no_wait_for_the_launch": {(sampling, "AHEAD"): 0},
     "work_of_other_streams_is_reported": {(result, "ENDING"): float("inf")},
     "candidates_run_in_turn": one_after_the_other,
