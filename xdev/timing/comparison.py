@@ -81,19 +81,9 @@ def check_agreement(
 ) -> None:
     """Raise unless two named results, both from :func:`to_host`, agree.
 
-    Parameters
-    ----------
-    first, second : tuple of str and object
-        The candidates' names and results.
-    rtol : float or None
-        Allowed relative difference of an element; None for 64 spacings of the
-        coarser dtype, and 4 spacings of the largest value for what cancelled to near
-        zero. Integers and bools must be equal.
-
-    Raises
-    ------
-    ResultsDifferError
-        They differ; the text names both candidates and the first difference.
+    ``rtol`` is the relative difference that elements may have; None for 64 spacings of
+    the coarser dtype, and 4 spacings of the largest value for what cancelled to near
+    zero. Integers and bools must be equal.
     """
     (name, expected), (other, actual) = first, second
     if said := _difference(expected, actual, rtol):
@@ -153,21 +143,11 @@ def _wrong(a: Array, b: Array, rtol: float | None) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one call took from the pools of its device, as their ledger has it.
+    """What one call took from its device's pools, as their ledger has it."""
 
-    Parameters
-    ----------
-    peak : int
-        The most bytes in use during the call over those in use before it [B].
-    allocations : int
-        Blocks it took.
-    driver_allocations : int
-        Times that a pool had to ask the driver, or the operating system, for more.
-    """
-
-    peak: int
-    allocations: int
-    driver_allocations: int
+    peak: int  # the most bytes in use during the call over those before it
+    allocations: int  # blocks
+    driver_allocations: int  # requests to the driver, or the operating system
 
 
 def footprint(call: Callable[[], object], device: Device) -> Footprint:
@@ -506,17 +486,12 @@ def _take_turns(turns: list[Candidate], rounds: int, done: Callable[[], None]) -
 
 def _check_candidates(candidates: object) -> None:
     way = 'compare({"name": function without arguments, ...})'
-    if not isinstance(candidates, Mapping):
-        kind = type(candidates).__name__
-        raise TypeError(f"compare takes functions by name, {way}, not a {kind}")
+    if not isinstance(candidates, Mapping) or not all(
+        isinstance(name, str) and callable(call) for name, call in candidates.items()
+    ):
+        raise TypeError(f"compare takes functions by name, {way}, not {candidates!r}")
     if not candidates:
         raise ValueError(f"compare needs at least one candidate: {way}")
-    for name, call in candidates.items():
-        if not isinstance(name, str) or not callable(call):
-            kind = type(call).__name__
-            raise TypeError(
-                f"compare takes functions by name, {way}: {name!r} is a {kind}"
-            )
 
 
 def _bytes_by_name(
