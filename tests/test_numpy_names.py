@@ -89,14 +89,12 @@ def assert_same(own, numpys, rtol):
         assert isinstance(own, tuple)
         for one, other in zip(own, numpys, strict=True):
             assert_same(one, other, rtol)
-    elif isinstance(numpys, np.ndarray | np.generic) and not isinstance(
-        numpys, np.bool
-    ):
+    elif not isinstance(numpys, np.ndarray | np.generic) or isinstance(numpys, np.bool):
+        assert own == numpys
+    else:
         own = xdev.to_numpy(own)
         assert own.dtype == numpys.dtype
         np.testing.assert_allclose(own, numpys, rtol=rtol, atol=rtol, strict=True)
-    else:
-        assert own == numpys
 
 
 @pytest.mark.parametrize("row", SAME)
@@ -199,8 +197,6 @@ def test_cupys_names_are_answered(name):
         getattr(xdev, name)
     for found in re.findall(r"xdev((?:\.\w+)+)", str(it.value)):
         assert resolved(xdev, found) is not None
-    with pytest.raises(AttributeError, match=rf"'xdev.fft' has no attribute '{name}'"):
-        getattr(xdev.fft, name)
 
 
 @pytest.mark.parametrize(
@@ -221,10 +217,9 @@ def test_a_misspelt_name_is_pythons_to_answer(python, expression, told):
 
 def test_a_missing_name_does_not_load_a_room(python):
     code = (
-        "import sys, xdev; assert not hasattr(xdev, 'median');"
-        "print([x for x in sys.modules if x.startswith('xdev.transfer')])"
+        "import sys, xdev; hasattr(xdev, 'median'); print('xdev.memory' in sys.modules)"
     )
-    assert python("-c", code).stdout == "[]\n"
+    assert python("-c", code).stdout == "False\n"
 
 
 @pytest.mark.parametrize("row", SAME)
@@ -237,38 +232,31 @@ def test_the_error_says_what_the_table_of_the_docs_says(row):
 
 
 @pytest.mark.fake
-class TestFakeArrays:
-    """A fake array in NumPy's functions: the text names what xdev has for them."""
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (np.sum, "use xdev.sum, or"),
+        (np.fft.fft2, "for fft.fft2(x) use xdev.fft.fftn(x, axes=(-2, -1)), "),
+        (np.linalg.norm, "for linalg.norm(x) use xdev.linalg.vector_norm(x), "),
+        (np.absolute, "for absolute(x) use xdev.abs(x), or"),
+        (np.median, "use xdev.numpy.median, or"),
+        (lambda x: np.concatenate([x, x]), "for concatenate(arrays, axis=0) "),
+        (lambda x: np.save(io.BytesIO(), x), "use xdev.numpy.save, or"),
+    ],
+)
+def test_of_a_fake_array_the_text_names_what_xdev_has(function, told):
+    with pytest.raises(TypeError, match=r"NumPy's.*on fake:0: ") as caught:
+        function(xdev.asarray(np.eye(3), device="fake"))
+    text = str(caught.value).partition("on fake:0: ")[2]
+    assert text.startswith(told)
+    assert text.endswith("copy it with xdev.to_numpy(x) first")
 
-    @staticmethod
-    def refused(function, *args):
-        with pytest.raises(TypeError, match=r"NumPy's.*on fake:0: ") as caught:
-            function(*args)
-        text = str(caught.value)
-        assert text.endswith("copy it with xdev.to_numpy(x) first")
-        return text.partition("on fake:0: ")[2].rpartition("copy it")[0]
 
-    @pytest.mark.parametrize(
-        ("function", "told"),
-        [
-            (np.sum, "use xdev.sum, or"),
-            (np.sin, "use xdev.sin, or"),
-            (np.fft.fft2, "for fft.fft2(x) use xdev.fft.fftn(x, axes=(-2, -1)), "),
-            (np.linalg.norm, "for linalg.norm(x) use xdev.linalg.vector_norm(x), "),
-            (np.absolute, "for absolute(x) use xdev.abs(x), or"),
-            (np.median, "use xdev.numpy.median, or"),
-            (lambda x: np.concatenate([x, x]), "for concatenate(arrays, axis=0) "),
-            (lambda x: np.save(io.BytesIO(), x), "use xdev.numpy.save, or"),
-        ],
-    )
-    def test_text_of(self, function, told):
-        x = xdev.asarray(np.eye(3), device="fake")
-        assert self.refused(function, x).startswith(told)
-
-    @pytest.mark.parametrize("room", ["", ".linalg"])
-    def test_a_name_that_the_library_lacks_is_told_as_its_own(self, room):
-        library = xdev.namespace(xdev.ones(3, device="fake"))
-        library = library.linalg if room else library
-        for name in ("asnumpy", "nothing", "__nothing__"):
-            with pytest.raises(AttributeError, match=rf"^xdev\.fake{room} has no '"):
-                getattr(library, name)
+@pytest.mark.fake
+@pytest.mark.parametrize("room", ["", ".linalg"])
+def test_a_name_that_the_fakes_library_lacks_is_told_as_its_own(room):
+    library = xdev.namespace(xdev.ones(3, device="fake"))
+    library = library.linalg if room else library
+    for name in ("asnumpy", "nothing", "__nothing__"):
+        with pytest.raises(AttributeError, match=rf"^xdev\.fake{room} has no '"):
+            getattr(library, name)

@@ -64,10 +64,6 @@ NUMBAS = """
     else:
         raise AssertionError("its own function's bounds are not checked")
 """
-INFO = """
-    from xdev.cli import main
-    main(["info"])
-"""
 WITHOUT_PROC = """
     import builtins, io, os
 
@@ -110,8 +106,7 @@ def run(python):
 
 
 def test_there_is_no_proc(run):
-    run(WITHOUT_PROC, PROGRAM)
-    told = run(WITHOUT_PROC, INFO)
+    told = run(WITHOUT_PROC, PROGRAM, "    from xdev.cli import main; main(['info'])")
     assert "FAIL" not in told
     assert "PASS" in told
 

@@ -101,11 +101,10 @@ def test_a_wide_spread_is_warned_of_as_timeit_does(shell):
 
 
 def test_the_cell_s_line_is_its_setup(shell):
-    result = shell.run_cell_magic(
-        "xtimeit", "-o -n2 -r2 x = [3, 1]", "x.sort()\nx.append(2)"
-    )
+    line, cell = "-o -n2 -r2 x = [3, 1]", "x.sort()\nx.append(2)"
+    result = shell.run_cell_magic("xtimeit", line, cell)
     assert (result.loops, result.repeat) == (2, 2)
-    assert "x" not in shell.user_ns or shell.user_ns["x"] != [1, 3, 2]
+    assert shell.user_ns.get("x") != [1, 3, 2]
 
 
 def test_variables_of_a_function_are_seen_and_leak_nowhere(shell):
@@ -132,9 +131,8 @@ def test_wrong_options_are_refused_as_timeit_refuses_them(shell, line):
 
 
 def test_process_time_leaves_sleep_out(shell):
-    shell.run_line_magic(
-        "xtimeit", "-c -n1 -r2 -v slept -q import time; time.sleep(0.05)"
-    )
+    line = "-c -n1 -r2 -v slept -q import time; time.sleep(0.05)"
+    shell.run_line_magic("xtimeit", line)
     assert shell.user_ns["slept"].worst < 0.04
 
 
@@ -143,5 +141,4 @@ def test_notes_follow_the_line(shell, capsys, device):
     timing = shell.run_line_magic("xtimeit", "-o -n3 -r2 x + x")
     assert isinstance(timing, Timing)
     lines = capsys.readouterr().out.splitlines()
-    assert str(timing) in lines
     assert lines[lines.index(str(timing)) + 1 :] == timing.notes
