@@ -171,7 +171,10 @@ def wait_at_the_end_alone(device):
 
 def no_first_call(patch):
     def begin(call, *_, **__):
-        loop, device = sampling.Loop(call, "pass", {}), xdev.Device("simulated")
+        device, (loop, _) = (
+            xdev.Device("simulated"),
+            sampling.compiled(call, "pass", {}),
+        )
         how = {"queued": True, "first": 0.0, "clock": time.perf_counter}
         return sampling.Candidate(loop, device, **how), None
 

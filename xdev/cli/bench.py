@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Call = partial[Any]
-Triple = tuple[Any, Any, Any]
+Triple = tuple[Any, ...]  # x, y and out
 
 
 def add(x: Any, y: Any) -> Any:
@@ -63,15 +63,13 @@ class Stage:
     @cached_property
     def arrays(self) -> Triple:
         """The same as arrays of xdev on the device."""
-        x, y, _ = self.host
-        out = xdev.empty(self.n, dtype=self.dtype, device=self.device)
-        return *(xdev.asarray(a, device=self.device, copy=True) for a in (x, y)), out
+        copy = partial(xdev.asarray, device=self.device, copy=True)
+        return tuple(map(copy, self.host))
 
     @cached_property
     def cupy_arrays(self) -> Triple:
         """The same as CuPy's own arrays."""
-        cupy = _optional.cupy()
-        return tuple(map(cupy.asarray, self.host))
+        return tuple(map(_optional.cupy().asarray, self.host))
 
     @cached_property
     def numba_arrays(self) -> Triple:
@@ -103,9 +101,9 @@ def _into(function: Any, arrays: Triple) -> Call:
     return partial(function, x, y, out=out)
 
 
-def _round_trip(there: Any, function: Any, back: Any) -> Any:
+def _round_trip(there: Any, function: Any, back: Any, arrays: Triple) -> Call:
     """Return what uploads, calls and downloads."""
-    return lambda x, y: back(function(there(x), there(y)))
+    return _call(lambda x, y: back(function(there(x), there(y))), arrays)
 
 
 def _xdev_round_trip(stage: Stage) -> Call:
@@ -113,13 +111,12 @@ def _xdev_round_trip(stage: Stage) -> Call:
     if stage.device.type == "cpu":
         return _call(stage.ufunc, stage.host)
     there = partial(xdev.to_device, device=stage.device)
-    return _call(_round_trip(there, stage.ufunc, xdev.to_numpy), stage.host)
+    return _round_trip(there, stage.ufunc, xdev.to_numpy, stage.host)
 
 
 def _cupy_round_trip(stage: Stage) -> Call:
     cupy = _optional.cupy()
-    function = _round_trip(cupy.asarray, cupy.add, cupy.asnumpy)
-    return _call(function, stage.host)
+    return _round_trip(cupy.asarray, cupy.add, cupy.asnumpy, stage.host)
 
 
 BOTH, CPU, CUDA = ("cpu", "cuda"), ("cpu",), ("cuda",)
@@ -184,44 +181,24 @@ def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
     option = add_command(commands, "bench", run).add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
-    option(
-        "--dtype",
-        choices=DTYPES,
-        default="float32",
-        metavar="TYPE",
-        help=f"{', '.join(DTYPES)} (default: %(default)s)",
-    )
-    option(
-        "--device",
-        type=_checked(lambda text: _timed(Device(text).require()), "use"),
-        help="cpu, cuda or cuda:N (default: XDEV_DEVICE)",
-    )
-    option(
-        "--json",
-        type=_checked(verdict.writable, "write"),
-        nargs="?",
-        const=True,
-        metavar="FILE",
-        help="write every sample to FILE; without FILE, print them and no table",
-    )
-    option(
-        "--baseline",
-        type=_checked(verdict.read_record, "read"),
-        metavar="FILE",
-        help="what an earlier --json wrote: exit 1 where a row has become slower",
-    )
+    about = f"{', '.join(DTYPES)} (default: %(default)s)"
+    option("--dtype", choices=DTYPES, default="float32", metavar="TYPE", help=about)
+    device = _checked(lambda text: _timed(Device(text).require()), "use")
+    option("--device", type=device, help="cpu, cuda or cuda:N (default: XDEV_DEVICE)")
+    file: dict[str, Any] = {"nargs": "?", "const": True, "metavar": "FILE"}
+    about = "write every sample to FILE; without FILE, print them and no table"
+    option("--json", type=_checked(verdict.writable, "write"), help=about, **file)
+    record = _checked(verdict.read_record, "read")
+    about = "what an earlier --json wrote: exit 1 where a row has become slower"
+    option("--baseline", type=record, metavar="FILE", help=about)
 
 
 def _size(text: str) -> int:
-    try:
-        n = int(text)
-    except ValueError:
-        n = 0
-    if n < 1:
+    if not (text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a whole number of at least 1"
         )
-    return n
+    return int(text)
 
 
 def _timed(device: Device) -> Device:

@@ -69,10 +69,9 @@ def add_command(
 
 def add_json_to(*commands: argparse.ArgumentParser) -> None:
     """Add the option ``--json`` to commands that print JSON then."""
+    about = "print JSON, for a program"
     for command in commands:
-        command.add_argument(
-            "--json", action="store_true", help="print JSON, for a program"
-        )
+        command.add_argument("--json", action="store_true", help=about)
 
 
 def print_json(facts: object) -> None:
@@ -99,23 +98,16 @@ def in_columns(text: str, indent: int) -> str:
 def add_cache_to(commands: Any) -> None:
     """Add ``xdev cache`` to a parser's commands."""
     command = add_command(commands, "cache", listed)
-    command.add_argument(
-        "--all", action="store_true", help=f"list more than the latest {LATEST}"
-    )
+    about = f"list more than the latest {LATEST}"
+    command.add_argument("--all", action="store_true", help=about)
     actions = command.add_subparsers(metavar="action")
     clear = add_command(actions, "clear", cleared)
-    clear.add_argument(
-        "--older",
-        type=days,
-        default=0.0,
-        metavar="DAYS",
-        help="only what was not used for so long",
-    )
+    about = "only what was not used for so many days"
+    clear.add_argument("--older", type=days, default=0.0, metavar="DAYS", help=about)
     warm = add_command(actions, "warm", warmed)
     warm.add_argument("--functions", type=names, help="names, with commas (all)")
-    warm.add_argument(
-        "--dtypes", type=names, default=DTYPES, help=f"({','.join(DTYPES)})"
-    )
+    about = f"({','.join(DTYPES)})"
+    warm.add_argument("--dtypes", type=names, default=DTYPES, help=about)
     add_json_to(command, clear, warm, add_command(actions, "path", folder_of))
 
 
@@ -270,10 +262,15 @@ def run(options: argparse.Namespace) -> int:
         for name, operation in OPERATIONS.items()
     }
     sections: dict[str, Mapping[str, Any]] = {
-        "versions": _versions(),
+        "versions": versions()
+        | {"native part": native.STATE, "platform": platform.platform()},
         "devices": _devices(),
         "workers": _workers(),
-        "settings": _settings(),
+        "settings": {
+            name: f"{value}{'' if is_set else '  (default)'}"
+            for name, (value, is_set) in _config.values().items()
+        }
+        | dict.fromkeys(_config.unknown(), "is not a setting of xdev"),
         "compiled code": cache_summary(),
         "operations": {
             name: f"FAIL: {problem}" if problem else "PASS"
@@ -300,14 +297,6 @@ def _print(sections: Mapping[str, Mapping[str, Any]]) -> None:
         print(f"warning: {NAMESAKE.format(namesake)}: {WITHOUT_NAMESAKE}")
 
 
-def _versions() -> dict[str, str | None]:
-    return {
-        **versions(),
-        "native part": native.STATE,
-        "platform": platform.platform(),
-    }
-
-
 def _devices() -> dict[str, str]:
     rows = {"cpu": processor_name()}
     reason = Device("cuda").reason
@@ -332,13 +321,6 @@ def _workers() -> dict[str, str]:
     except OSError as error:
         address = os.environ.get(SCHEDULER)
         return {"scheduler": f"{address} does not answer: {error}"}
-
-
-def _settings() -> dict[str, str]:
-    return {
-        name: f"{value}{'' if is_set else '  (default)'}"
-        for name, (value, is_set) in _config.values().items()
-    } | dict.fromkeys(_config.unknown(), "is not a setting of xdev")
 
 
 def _pools() -> dict[str, str]:

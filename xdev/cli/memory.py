@@ -28,18 +28,10 @@ def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
     command = add_command(commands, "memory", run)
     option = command.add_argument
-    option(
-        "--plot",
-        type=Path,
-        metavar="FILE.png",
-        help="draw bytes over time and where the blocks lie",
-    )
-    option(
-        "--snapshot",
-        type=Path,
-        metavar="FILE.pickle",
-        help="save the events and the blocks in PyTorch's format",
-    )
+    about = "draw bytes over time and where the blocks lie"
+    option("--plot", type=Path, metavar="FILE.png", help=about)
+    about = "save the events and the blocks in PyTorch's format"
+    option("--snapshot", type=Path, metavar="FILE.pickle", help=about)
     add_json_to(command)
     about = "a Python program and its arguments, or a saved snapshot (.pickle)"
     option("program", nargs=argparse.REMAINDER, help=about)

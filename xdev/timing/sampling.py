@@ -39,9 +39,19 @@ def loop(_rounds, _start, _stop, _call=_call, _setup=_setup, _locals=locals):
 """
 
 
-@final
-class Loop:
-    """A setup, then a statement many times between two readings of a clock.
+# Given rounds, a start and a stop, it returns what these gave, and all variables.
+Loop = Callable[
+    [Iterable[object], Callable[[], float], Callable[[], Any]],
+    tuple[float, Any, dict[str, Any]],
+]
+
+
+def compiled(
+    statement: Code, setup: Code, namespace: dict[str, Any]
+) -> tuple[Loop, list[object]]:
+    """Return a setup and then a loop of a statement, between two readings of a clock.
+
+    And the values of the global variables that they name.
 
     Parameters
     ----------
@@ -59,46 +69,26 @@ class Loop:
 
     Examples
     --------
-    >>> from itertools import count
-    >>> loop = Loop("total += 1", "total = 0", {})
+    >>> loop, _ = compiled("total += 1", "total = 0", {})
     >>> begin, end, variables = loop(range(5), lambda: 0.0, lambda: 2.0)
     >>> begin, end, variables["total"]
     (0.0, 2.0, 5)
     """
-
-    __slots__ = ("_function", "_names", "_namespace")
-
-    def __init__(self, statement: Code, setup: Code, namespace: dict[str, Any]) -> None:
-        before = _parse(setup, "_setup()")
-        above = setup.count("\n") + 1 if isinstance(setup, str) else 0
-        body = _parse(statement, "_call()", above)
-        whole = ast.parse(TEMPLATE)
-        function: Any = whole.body[0]
-        rounds = function.body[1]
-        rounds.body = body.body or rounds.body
-        function.body[:0] = before.body
-        ast.fix_missing_locations(whole)
-        code = compile(whole, SOURCE, "exec", dont_inherit=True)
-        names: dict[str, Any] = {"_call": statement, "_setup": setup}
-        exec(code, namespace, names)  # noqa: S102 - running it is what was asked for
-        self._function = names["loop"]
-        self._namespace = namespace
-        nodes = (*ast.walk(before), *ast.walk(body))
-        self._names = {node.id for node in nodes if isinstance(node, ast.Name)}
-
-    def __call__(
-        self,
-        rounds: Iterable[object],
-        start: Callable[[], float],
-        stop: Callable[[], Any],
-    ) -> tuple[float, Any, dict[str, Any]]:
-        """Return what ``start`` and ``stop`` gave, and the function's variables."""
-        times: tuple[float, Any, dict[str, Any]] = self._function(rounds, start, stop)
-        return times
-
-    def globals_named(self) -> list[object]:
-        """Return the values of the global variables that the source names."""
-        return [self._namespace[name] for name in self._names & self._namespace.keys()]
+    before = _parse(setup, "_setup()")
+    above = setup.count("\n") + 1 if isinstance(setup, str) else 0
+    body = _parse(statement, "_call()", above)
+    whole = ast.parse(TEMPLATE)
+    function: Any = whole.body[0]
+    rounds = function.body[1]
+    rounds.body = body.body or rounds.body
+    function.body[:0] = before.body
+    ast.fix_missing_locations(whole)
+    code = compile(whole, SOURCE, "exec", dont_inherit=True)
+    names: dict[str, Any] = {"_call": statement, "_setup": setup}
+    exec(code, namespace, names)  # noqa: S102 - running it is what was asked for
+    nodes = (*ast.walk(before), *ast.walk(body))
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names["loop"], [namespace[name] for name in named & namespace.keys()]
 
 
 def _parse(code: Code, call: str, above: int = 0) -> ast.Module:
@@ -163,8 +153,8 @@ class Candidate:
 
     Parameters
     ----------
-    loop : Loop
-        Makes the calls.
+    loop : callable
+        Makes the calls, as :func:`compiled` gives it.
     device : Device
         Whose work is waited for.
     queued : bool
@@ -400,7 +390,7 @@ def begin(
         results.append(call())
         return start, results
 
-    loop = Loop(call, "pass", {"__name__": __name__})  # in tracebacks it is xdev's
+    loop, _ = compiled(call, "pass", {"__name__": __name__})  # its frames are xdev's
     return _begin(loop, first, arguments, device, **how), results[0]
 
 
@@ -412,13 +402,13 @@ def begin_code(
     **how: Any,
 ) -> Candidate:
     """Do so with a statement and its setup."""
-    loop = Loop(code, setup, namespace)
+    loop, named = compiled(code, setup, namespace)
 
     def first(clock: Callable[[], float]) -> tuple[float, Iterable[object]]:
         start, _, variables = loop((None,), clock, clock)
         return start, variables.values()
 
-    return _begin(loop, first, loop.globals_named(), device, **how)
+    return _begin(loop, first, named, device, **how)
 
 
 def _begin(

@@ -123,11 +123,11 @@ class Sweep(Report):
         ModuleNotFoundError
             Matplotlib is missing: ``python -m pip install ".[plot]"``.
         """
-        draw({name: self.times(name) for name in self.names}, path)
+        draw(self._all_times(), path)
 
     def cells(self) -> list[list[str]]:
         """Return the table's text, cell by cell; the first row is the head."""
-        times = [self.times(name) for name in self.names]
+        times = self._all_times().values()
         rows = [
             [f"{n:,}", *(format_time(median(t[n])) if n in t else "" for t in times)]
             for n in self.sizes
@@ -136,11 +136,12 @@ class Sweep(Report):
 
     def crossovers(self) -> list[str]:
         """Say of the first and each other candidate which overtakes the other where."""
-        return crossovers({name: self.times(name) for name in self.names})
+        return crossovers(self._all_times())
 
-    def notes(self) -> list[str]:
-        """Return the same: what stands below the table."""
-        return self.crossovers()
+    notes = crossovers
+
+    def _all_times(self) -> dict[str, dict[int, list[float]]]:
+        return {name: self.times(name) for name in self.names}
 
     def __str__(self) -> str:
         """Return a table of medians, a row a size, and the crossover sizes."""
