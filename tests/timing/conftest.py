@@ -175,7 +175,7 @@ def no_first_call(patch):
             xdev.Device("simulated"),
             sampling.compiled(call, "pass", {}),
         )
-        how = {"queued": True, "first": 0.0, "clock": time.perf_counter}
+        how = {"queued": True, "first": 0.0, "probe": None, "clock": time.perf_counter}
         return sampling.Candidate(loop, device, **how), None
 
     patch.setattr(sampling, "begin", begin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -301,6 +302,10 @@ class Comparison(verdict.Report):
         rows = [row.as_dict() for row in self.rows]
         return {"environment": self.environment, "rows": rows}
 
+    def to_json(self) -> str:
+        """Return :meth:`as_dict` as JSON text: a baseline for :meth:`since`."""
+        return json.dumps(self.as_dict(), indent=1)
+
     def since(self, baseline: Path | str | Mapping[str, Any]) -> Changes:
         """Compare with an earlier comparison of the same on the same machine.
 
@@ -344,13 +349,6 @@ class Comparison(verdict.Report):
                 f"compare(..., repeat={verdict.ROUNDS})"
             )
         return sentences
-
-    def __str__(self) -> str:
-        """Return a table: time ± std, ratio, its 95 % interval, verdict, memory.
-
-        What else a reader must know of a row stands below it.
-        """
-        return self.text()
 
     def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
         """Give ``rich.print`` the same text, with verdicts coloured."""

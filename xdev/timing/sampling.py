@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, repeat as times
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
 from xdev.errors import ConfigurationError
@@ -161,6 +161,8 @@ class Candidate:
         Whether its arrays are on a device that works while the host goes on.
     first : float
         Time of the first call [s].
+    probe : Probe
+        Of the device.
     cold : bool
         Whether each call finds the device's caches overwritten.
     clock : callable
@@ -171,6 +173,7 @@ class Candidate:
     device: Device
     queued: bool
     first: float
+    probe: Probe
     cold: bool = False
     clock: Callable[[], float] = time.perf_counter
     number: int = 1
@@ -178,10 +181,6 @@ class Candidate:
     waits: bool | None = None
     runs: list[Run] = field(default_factory=list)
     launches: list[float] = field(default_factory=list)
-    probe: Probe = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.probe = PROBES.get(self.device.type, Probe)(self.device)
 
     def call(self) -> None:
         """Make one call, untimed."""
@@ -430,7 +429,8 @@ def _begin(
     where = requested or holder or default_device()
     synchronize(where)
     queued, seconds = holder is not None, clock() - start
-    return Candidate(loop, where, queued, seconds, clock=clock, **how)
+    probe = PROBES.get(where.type, Probe)(where)
+    return Candidate(loop, where, queued, seconds, probe, clock=clock, **how)
 
 
 def _holder(objects: Iterable[object]) -> Device | None:
@@ -470,11 +470,10 @@ def whole(count: object, name: str, least: int = 1) -> int:
     >>> whole(np.int64(3), "number")
     3
     """
-    if isinstance(count, SupportsIndex) and not isinstance(count, bool):
-        with suppress(TypeError):  # of arrays, which may have no index
-            number = index(count)
-            if number >= least:
-                return number
+    with suppress(TypeError):  # of what has no index, as arrays
+        number = index(count)  # type: ignore[arg-type]
+        if number >= least and not isinstance(count, bool):
+            return number
     raise ValueError(
         f"{name} must be a whole number of at least {least}, not {count!r}"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -107,6 +108,10 @@ class Sweep(Report):
         ]
         return {"environment": self.comparisons[0].environment, "rows": rows}
 
+    def to_json(self) -> str:
+        """Return :meth:`as_dict` as JSON text."""
+        return json.dumps(self.as_dict(), indent=1)
+
     def plot(self, path: Path | str | IO[bytes]) -> None:
         """Draw the times over the sizes, both in logarithms, as a PNG file.
 
@@ -142,10 +147,6 @@ class Sweep(Report):
 
     def _all_times(self) -> dict[str, dict[int, list[float]]]:
         return {name: self.times(name) for name in self.names}
-
-    def __str__(self) -> str:
-        """Return a table of medians, a row a size, and the crossover sizes."""
-        return self.text()
 
     def _repr_html_(self) -> str:
         """Return the plot, the table and the crossover sizes, for a notebook."""

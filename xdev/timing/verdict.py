@@ -83,14 +83,6 @@ class Report:
         """Return a sentence for each thing that the figures alone do not tell."""
         raise NotImplementedError
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, raw samples included, in JSON's types."""
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        """Return :meth:`as_dict` as JSON text."""
-        return json.dumps(self.as_dict(), indent=1)
-
     def text(self, width: float = float("inf")) -> str:
         """Return the table and the notes in lines of at most ``width`` [characters].
 
@@ -100,6 +92,10 @@ class Report:
         for note in self.notes():
             lines += [note] if width == float("inf") else wrap(note, int(width))
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Return the table, and below it what else a reader must know."""
+        return self.text()
 
     def markdown(self) -> str:
         """Return the table in Markdown, and what else a reader must know."""
@@ -316,10 +312,6 @@ class Changes(Report):
         """Return a sentence for each row that had too few runs."""
         few = [name for name, ratio in self.ratios.items() if not ratio.enough]
         return [f"{name}: too few runs for a verdict, now or then" for name in few]
-
-    def __str__(self) -> str:
-        """Return a table: ratio, its 95 % interval and verdict; and the notes."""
-        return self.text()
 
 
 def changes(
