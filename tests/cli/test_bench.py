@@ -112,7 +112,7 @@ def test_arrays_are_random_and_results_that_differ_end_it(dtype, monkeypatch, ca
         (["--json", "/nowhere/at/all.json"], "cannot write"),
         (["--json", "new.json", "--n", "0"], "at least 1"),
         (["--baseline", "/nowhere/at/all.json"], "cannot read '/nowhere"),
-        (["--baseline", __file__], "is not JSON"),
+        (["--baseline", __file__], "is not a record of compare"),
         (["--speed"], "unrecognized"),
     ],
 )

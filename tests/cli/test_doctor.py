@@ -106,8 +106,10 @@ def high_limit(m):
 
 def hidden(m):
     m.machine("cupy_cuda13x", nvjitlink="13.0")
-    m.patch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    m.patch.setattr(doctor, "_cuda_devices", list)
+    m.patch.setattr(cuda, "_probe", cuda._probe.__wrapped__)
+    runtime = SimpleNamespace(getDeviceCount=lambda: 0)
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    m.patch.setattr(_optional, "cupy", lambda: cupy)
 
 
 def held(mode, free=0, total=0):
@@ -134,9 +136,11 @@ def wrong_results(m):
 OWN = "set XDEV_CACHE_DIR to a folder of your own"
 # The set-up, the check that finds it, the level, what it says, and the way out.
 SETUPS = [
-    (wheel("cupy_cuda13x", driver=None), "CUDA driver", "broken",
+    (wheel("cupy_cuda13x", driver=None), "GPU", "broken",
      "no CUDA driver", "install NVIDIA's driver"),
-    (wheel("cupy_cuda13x", driver=None), "GPU", "skipped", "as said above", ""),
+    (hidden, "GPU", "broken", "sees no device", "check `nvidia-smi` and CUDA_VISIBLE_"),
+    (wheel("cupy_cuda13x", "cupy_cuda12x", driver=None), "GPU", "skipped",
+     "as said above", ""),
     (no_cupy, "GPU", "warning",
      "CuPy is not installed, though a driver of CUDA 13 is there",
      """'.[cu13]' in xdev's checkout"""),
@@ -168,8 +172,6 @@ SETUPS = [
     (lambda m: m.patch.setenv("XDEV_LIMIT", "1GiB"), "settings", "warning",
      "XDEV_LIMIT is not a setting of xdev", "unset XDEV_LIMIT"),
     (high_limit, "memory limit", "warning", "it limits nothing", "80%"),
-    (hidden, "visible GPUs", "broken",
-     "CUDA_VISIBLE_DEVICES='-1' hides every GPU", "unset CUDA_VISIBLE_DEVICES"),
     (held(0, 70 * GIB, 80 * GIB), "GPU memory", "ok", "", ""),
     (held(0, 2 * GIB, 80 * GIB), "GPU memory", "warning",
      "2.000 GiB of 80.000 GiB", "nvidia-smi"),
@@ -241,5 +243,5 @@ def test_a_device_that_works_is_well(real_device, found):
     if real_device.type == "cuda":
         _, free, total = doctor._card(real_device)
         assert total > free > 0
-        for check in ("CUDA driver", "GPU", "visible GPUs", "CUDA compiler"):
+        for check in ("CuPy", "GPU", "CUDA compiler"):
             assert found(check)[0] == "ok"

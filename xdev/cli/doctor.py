@@ -31,7 +31,6 @@ DRIVERS = {12: "525.60", 13: "580.65"}
 COMPUTE_MODE = 20  # cudaDevAttrComputeMode
 DEFAULT_MODE, PROHIBITED = 0, 2  # its values; all others admit one process
 FULL = 0.1  # the share of a device's memory that should be free
-HIDING = "CUDA_VISIBLE_DEVICES"
 
 # What a check found: a level, what is wrong, what to do.
 Problem = tuple[str, str, str]
@@ -152,12 +151,6 @@ def numba() -> Iterator[Problem]:
         yield WARNING, what, way
 
 
-def driver() -> Iterator[Problem]:
-    """Look for a driver where CuPy was installed."""
-    if _cupy_wheels() and cuda.driver_version() is None:
-        yield _split(BROKEN, cuda.NO_DRIVER)
-
-
 def wheels() -> Iterator[Problem]:
     """Look whether there is one CuPy, of the driver's and the compiler's CUDA."""
     wheels, version = _cupy_wheels(), cuda.driver_version()
@@ -186,19 +179,11 @@ def wheels() -> Iterator[Problem]:
             yield BROKEN, what, anew
 
 
-def hidden() -> Iterator[Problem]:
-    """Look whether the environment hides every device."""
-    value = os.environ.get(HIDING)
-    if value is not None and cuda.driver_version() and not _cuda_devices():
-        what = f"{HIDING}={value!r} hides every GPU, or names one that is not there"
-        yield BROKEN, what, f"unset {HIDING}, or name devices that nvidia-smi -L lists"
-
-
 def gpu() -> Iterator[Problem]:
-    """Say why CUDA cannot be used, where no other check has said it."""
+    """Say why CUDA cannot be used, where the check of CuPy has not said it."""
     name = _config.device()
     reason = Device("cuda" if name == "auto" else name).reason
-    if reason and any(list(check()) for check in (driver, wheels, hidden)):
+    if reason and list(wheels()):
         yield SKIPPED, "it cannot be used, as said above", ""
     elif reason:
         wanted = _cupy_wheels() or name != "auto"
@@ -226,7 +211,7 @@ def cards() -> Iterator[Problem]:
         elif free < FULL * total:
             sizes = " of ".join(map(registry.text_of, (free, total)))
             what = f"{device} has {sizes} free: others hold the rest"
-            way = f"end processes that nvidia-smi lists, or choose by {HIDING}"
+            way = "end processes that nvidia-smi lists, or set CUDA_VISIBLE_DEVICES"
             yield WARNING, what, way
 
 
@@ -292,9 +277,7 @@ CHECKS: dict[str, Callable[[], Iterator[Problem]]] = {
     "native part": compiled,
     "kernel cache": cache,
     "Numba and NumPy": numba,
-    "CUDA driver": driver,
     "CuPy": wheels,
-    "visible GPUs": hidden,
     "GPU": gpu,
     "CUDA compiler": compiler,
     "GPU memory": cards,
@@ -302,4 +285,4 @@ CHECKS: dict[str, Callable[[], Iterator[Problem]]] = {
     "processes": forks,
     "every device": use,
 }
-OF_CUDA = {driver, wheels, hidden, gpu, compiler, cards, forks}
+OF_CUDA = {wheels, gpu, compiler, cards, forks}

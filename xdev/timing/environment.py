@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from xdev.device import Event
 
 
-LIBRARIES = (
-    *("numpy", "numba", "numba-cuda", "cupy", "cuda-core", "array-api-compat"),
-    *("dask", "numexpr", "torch", "jax", "warp", "rmm"),
-)
-# The distributions that bring a library of another name; one for each CUDA major.
-DISTRIBUTIONS = {
-    "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
-    "warp": ("warp-lang",),
-    "rmm": ("rmm-cu13", "rmm-cu12"),
+# Libraries, and the distributions that bring them: CUDA's have one for each major.
+LIBRARIES = {
+    **{name: (name.replace("-", "_"),) for name in ("numpy", "numba", "numba-cuda")},
+    "cupy": ("cupy_cuda13x", "cupy_cuda12x", "cupy"),
+    "cuda-core": ("cuda_core",),
+    "array-api-compat": ("array_api_compat",),
+    **{name: (name,) for name in ("dask", "numexpr", "torch", "jax")},
+    "warp": ("warp_lang",),
+    "rmm": ("rmm_cu13", "rmm_cu12"),
 }
 
 
@@ -41,15 +41,14 @@ def versions() -> dict[str, str | None]:
     >>> sorted(versions())[:4]
     ['array-api-compat', 'cuda-core', 'cupy', 'dask']
     """
-    numbers: dict[str, str | None] = {
+    installed = _optional.distributions()
+    return {
         "python": platform.python_version(),
         "xdev": sys.modules["xdev"].__version__,
+    } | {
+        library: next((installed[name] for name in names if name in installed), None)
+        for library, names in LIBRARIES.items()
     }
-    installed = _optional.distributions()
-    for name in LIBRARIES:
-        names = (n.replace("-", "_") for n in DISTRIBUTIONS.get(name, (name,)))
-        numbers[name] = next(filter(None, map(installed.get, names)), None)
-    return numbers
 
 
 def cuda_name(index: int = 0) -> str | None:

@@ -139,10 +139,7 @@ class Timing:
         """Wall time of a call in each run [s]."""
         return [seconds / self.loops for seconds in self.all_runs]
 
-    @property
-    def wall(self) -> list[float]:
-        """Wall time of a call in each run [s]: ``timings`` beside the other two."""
-        return self.timings
+    wall = timings  # its name beside ``launch`` and ``device``
 
     @property
     def average(self) -> float:

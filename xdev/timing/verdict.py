@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -347,17 +348,15 @@ def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
     """
     where, record = "the baseline", cast("Any", baseline)
     if isinstance(baseline, Path | str):
-        where = repr(str(baseline))
-        try:
+        where, record = repr(str(baseline)), None
+        with suppress(ValueError):  # it is not JSON
             record = json.loads(Path(baseline).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ConfigurationError(f"{where} is not JSON: {error}") from error
     match record:
         case {"environment": {}, "rows": [*rows]} if all(map(_is_row, rows)):
             return cast("Mapping[str, Any]", record)
     raise ConfigurationError(
-        f"{where} is not a record of compare, sweep or bench, which has an "
-        f"'environment', and 'rows' with a 'name' and times as 'samples'"
+        f"{where} is not a record of compare, sweep or bench: JSON of an "
+        f"'environment', and of 'rows' with a 'name' and times as 'samples'"
     )
 
 
