@@ -140,21 +140,3 @@ def test_every_command_prints_json_and_nothing_else(words, keys, capsys):
     main(words)
 
     assert json.loads(capsys.readouterr().out).keys() >= keys
-
-
-@pytest.mark.parametrize("command", ["cache", "doctor", "info", "memory"])
-def test_tables_fit_80_columns(command, python, tmp_path):
-    name = "a_function_of_a_very_long_name" * 9
-    program = tmp_path / "program.py"
-    program.write_text(
-        f"import xdev\n@xdev.vectorize\ndef {name}(x):\n    return x + 2\n"
-        f"{name}(xdev.ones(3, device='cpu'))\n"
-    )
-    here = {"COLUMNS": "80", "XDEV_CACHE_DIR": str(tmp_path / "cache")}
-    assert python(program, **here).returncode == 0
-
-    lines = python("-m", "xdev", command, **here).stdout.splitlines()
-
-    # A path has no place to break at.
-    assert [line for line in lines if len(line) > 80 and "/" not in line] == []
-    assert lines

@@ -11,23 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
+from running import Clock
 
 from xdev.cli import main
-
-
-class Clock:
-    """A clock that moves by given costs, one a call [s]."""
-
-    def __init__(self, costs):
-        self.costs, self.now, self.calls = costs, 0.0, 0
-
-    def __call__(self):
-        return self.now
-
-    def tick(self):
-        """Be the statement that is timed."""
-        self.now += self.costs[self.calls % len(self.costs)]
-        self.calls += 1
 
 
 def output(program, clock):

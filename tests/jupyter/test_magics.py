@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
+from running import Clock
 
 import xdev
 from xdev.timing import Timing
@@ -26,22 +27,6 @@ def shell():
     made.reset()  # what cells left would live on
     InteractiveShell.clear_instance()
     sys.modules["__main__"] = main
-
-
-class Clock:
-    """A clock that moves by given costs, one a call [s]."""
-
-    def __init__(self, costs, free=0):
-        self.costs, self.now, self.calls = costs, 0.0, -free
-
-    def __call__(self):
-        return self.now
-
-    def tick(self):
-        """Be the statement that is timed."""
-        if self.calls >= 0:
-            self.now += self.costs[self.calls % len(self.costs)]
-        self.calls += 1
 
 
 def printed(shell, magic, line, cell, costs):
