@@ -74,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
     except BaseException as error:  # SystemExit too, as the standard library has it
         if not _is_of_the_user(error):
             raise
-        source = f"{setup}\n{statement}"
-        linecache.cache[SOURCE] = len(source), None, source.split("\n"), SOURCE
+        source = [f"{line}\n" for line in f"{setup}\n{statement}".split("\n")]
+        linecache.cache[SOURCE] = len(source), None, source, SOURCE
         traceback.print_exception(error)
         return 1
     if options.json:
