@@ -22,7 +22,7 @@ FLUSH = 40e-6  # what overwriting the caches takes on the device [s]
 MISS = 10  # how many times longer work takes after that
 
 
-class Machine:
+class Machine(registry.Backend):
     """A backend of :mod:`xdev.device`, and what tests do on it; times in seconds."""
 
     libraries = ()
@@ -63,19 +63,7 @@ class Machine:
         self.simulated.current_stream().synchronize()
         return array
 
-    # -- the backend -----------------------------------------------------------------
-
-    def count(self):
-        return 1
-
-    def reason(self, index):
-        return None if index == 0 else "there is one"
-
-    def current(self):
-        return 0
-
-    def use(self, _):
-        return nullcontext()
+    # -- the backend ------------------------------------------------------------------
 
     def synchronize(self, _):
         self.simulated.synchronize()
@@ -85,9 +73,6 @@ class Machine:
 
     def current_stream(self, _):
         return self.simulated.current_stream()
-
-    def elapsed(self, start, end):
-        return end.elapsed(start)
 
 
 class MachineProbe(environment.Probe):
