@@ -446,7 +446,13 @@ def compare(
     repeat = whole(repeat, "repeat")
     _check_candidates(candidates)
     moved = _bytes_by_name(candidates, nbytes)
-    running = _begin_all(candidates, device, rtol, cold=cold)
+    running: dict[str, Candidate] = {}
+    first: tuple[str, object] | None = None
+    for name, call in candidates.items():
+        running[name], result = begin(call, device, cold=cold)
+        current = (name, to_host(result))
+        first = first or current
+        check_agreement(first, current, rtol)
     used = {name: footprint(one.call, one.device) for name, one in running.items()}
     copies: dict[str, float] = {}
     for name in moved:
@@ -502,24 +508,6 @@ def _bytes_by_name(
     for name in nbytes.keys() - candidates.keys():
         raise ValueError(f"nbytes has {name!r}, which is not a candidate")
     return {name: whole(n, f"nbytes of {name!r}", 0) for name, n in nbytes.items()}
-
-
-def _begin_all(
-    candidates: Mapping[str, Callable[[], object]],
-    device: Device | str | None,
-    rtol: float | None,
-    *,
-    cold: bool,
-) -> dict[str, Candidate]:
-    """Call each candidate once and compare its result with the first one's."""
-    running: dict[str, Candidate] = {}
-    baseline: tuple[str, object] | None = None
-    for name, call in candidates.items():
-        running[name], result = begin(call, device, cold=cold)
-        current = (name, to_host(result))
-        baseline = baseline or current
-        check_agreement(baseline, current, rtol)
-    return running
 
 
 SIZE = 256 << 20  # far more than caches hold [B]
