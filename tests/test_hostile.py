@@ -79,28 +79,19 @@ ANYTHING = st.one_of(
     st.sampled_from((BIG, -BIG, BIG - 1, 2 * BIG, float("nan"), "<f8", "|O", b"", ())),
     st.tuples(st.integers(-3, 3) | st.sampled_from((BIG, "2", None, 1.5))),
 )
-INTERFACE = ANYTHING | st.fixed_dictionaries(
-    {},
-    optional={
-        "shape": ANYTHING | st.just((2,)),
-        "typestr": ANYTHING | st.just("<f8"),
-        "data": ANYTHING | st.tuples(ANYTHING | st.just(1 << 16), st.booleans()),
-        "strides": ANYTHING,
-        "version": ANYTHING | st.just(3),
-        "stream": ANYTHING,
-        "mask": ANYTHING,
-    },
-)
+FIELDS = {
+    "typestr": ANYTHING | st.just("<f8"),
+    "strides": ANYTHING,
+    "version": ANYTHING | st.just(3),
+}
+SHAPE = ANYTHING | st.just((2,))
+ADDRESS = ANYTHING | st.tuples(ANYTHING | st.just(1 << 16), st.booleans())
+CUDAS = FIELDS | {"shape": SHAPE, "data": ADDRESS, "stream": ANYTHING, "mask": ANYTHING}
+INTERFACE = ANYTHING | st.fixed_dictionaries({}, optional=CUDAS)
 # NumPy believes an address, and reads there: here is none, but a buffer of no bytes.
 HOST_INTERFACE = ANYTHING | st.fixed_dictionaries(
-    {"data": ANYTHING, "shape": ANYTHING | st.just((2,))},
-    optional={
-        "typestr": ANYTHING | st.just("<f8"),
-        "strides": ANYTHING,
-        "version": ANYTHING | st.just(3),
-        "descr": ANYTHING,
-        "offset": ANYTHING,
-    },
+    {"data": ANYTHING, "shape": SHAPE},
+    optional=FIELDS | {"descr": ANYTHING, "offset": ANYTHING},
 )
 METHODS = ("__array__", "__len__", "__index__", "__iter__", "__float__", "__bool__")
 METHODS += ("__dlpack__", "__dlpack_device__", "__array_namespace__")

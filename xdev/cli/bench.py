@@ -92,13 +92,11 @@ class Stage:
 
 
 def _call(function: Any, arrays: Triple) -> Call:
-    x, y, _ = arrays
-    return partial(function, x, y)
+    return partial(function, *arrays[:2])
 
 
 def _into(function: Any, arrays: Triple) -> Call:
-    x, y, out = arrays
-    return partial(function, x, y, out=out)
+    return partial(function, *arrays[:2], out=arrays[2])
 
 
 def _round_trip(there: Any, function: Any, back: Any, arrays: Triple) -> Call:
