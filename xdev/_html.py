@@ -51,8 +51,8 @@ def preformatted(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def bars(title: str, rows: Sequence[Bar], whole: float) -> str:
-    """Return a plot of bars, one above the other.
+def bars(title: str, rows: Sequence[Bar]) -> str:
+    """Return a plot of bars, one above the other; the largest tick is at its end.
 
     Parameters
     ----------
@@ -61,13 +61,12 @@ def bars(title: str, rows: Sequence[Bar], whole: float) -> str:
     rows : sequence of tuples
         Of each bar its label, the lengths of its parts side by side, where ticks
         stand, and the text at its end.
-    whole : float
-        The length of the longest bar that would fit.
     """
     rows = [(_short(label), *others) for label, *others in rows]  # type: ignore[misc]
     left = LETTER * max((len(label) for label, *_ in rows), default=0) + LETTER
     right = LETTER * max((len(text) for *_, text in rows), default=0) + LETTER
-    scale = max(WIDTH - left - right, BAR) / (whole or 1)
+    longest = max((at for _, _, ticks, _ in rows for at in ticks), default=0)
+    scale = max(WIDTH - left - right, BAR) / (longest or 1)
     body = []
     for row, (label, parts, ticks, text) in enumerate(rows):
         top = LINE * row + (LINE - BAR) // 2

@@ -365,8 +365,7 @@ class Comparison(verdict.Report):
             (row.name, [row.timing.average], row.timing.timings, row.timing.spread)
             for row in self.rows
         ]
-        longest = max(max(runs) for _, _, runs, _ in rows)
-        plot = _html.bars("mean time of a call, and that in each run", rows, longest)
+        plot = _html.bars("mean time of a call, and that in each run", rows)
         return _html.table(self.cells()) + plot + _html.notes(self.notes())
 
 
