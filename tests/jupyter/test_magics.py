@@ -1,9 +1,12 @@
 """``%xtimeit`` beside the installed IPython's ``%timeit``, on the same clock."""
 
+import doctest
 import io
+import re
 import sys
 import timeit
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,3 +130,20 @@ def test_notes_follow_the_line(shell, capsys, device):
     assert isinstance(timing, Timing)
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index(str(timing)) + 1 :] == timing.notes
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"```python\n(>>> .*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["ufunc.md", "memory.md", "tutorials/ufuncs.md"])
+def test_a_block_that_is_pasted_whole_runs_and_fails_as_on_the_page(page, shell):
+    """What it shows is for the page's doctest."""
+    for block in BLOCK.findall((DOCS / page).read_text()):
+        examples = doctest.DocTestParser().get_examples(block)
+        cell = "\n".join(each.source for each in examples)
+        with xdev.use_device("cpu"):
+            result = shell.run_cell(cell)
+        fails = any(each.exc_msg for each in examples)
+        assert (result.error_in_exec is None) != fails, cell
+        assert result.error_before_exec is None
