@@ -64,6 +64,10 @@ NUMBAS = """
     else:
         raise AssertionError("its own function's bounds are not checked")
 """
+INFO = """
+    from xdev.cli import main
+    main(["info"])
+"""
 WITHOUT_PROC = """
     import builtins, io, os
 
@@ -106,7 +110,7 @@ def run(python):
 
 
 def test_there_is_no_proc(run):
-    told = run(WITHOUT_PROC, PROGRAM, "    from xdev.cli import main; main(['info'])")
+    told = run(WITHOUT_PROC, PROGRAM, INFO)
     assert "FAIL" not in told
     assert "PASS" in told
 
