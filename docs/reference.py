@@ -159,27 +159,13 @@ def signature(value: Any) -> str:
         whole = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    kinds = inspect.Parameter
-    parts, star = [], False
-    parameters = list(whole.parameters.values())
-    for place, each in enumerate(parameters):
-        if each.kind is kinds.KEYWORD_ONLY and not star:
-            parts.append("*")
-            star = True
-        if each.name in SILENT:  # *more or **unknown
-            continue
-        star = star or each.kind is kinds.VAR_POSITIONAL
-        default = each.default
-        shown = each.replace(annotation=each.empty)
-        if default is not each.empty and len(repr(default)) > 20:
-            shown = shown.replace(default=_Ellipsis())
-        parts.append(str(shown))
-        following = parameters[place + 1 : place + 2]
-        if each.kind is kinds.POSITIONAL_ONLY and (
-            not following or following[0].kind is not kinds.POSITIONAL_ONLY
-        ):
-            parts.append("/")
-    return f"({', '.join(parts)})"
+    parameters = []
+    for each in whole.parameters.values():
+        if each.name not in SILENT:  # *more or **unknown
+            long = each.default is not each.empty and len(repr(each.default)) > 20
+            default = _Ellipsis() if long else each.default
+            parameters.append(each.replace(annotation=each.empty, default=default))
+    return str(whole.replace(parameters=parameters, return_annotation=whole.empty))
 
 
 def wrapped(call: str) -> str:
@@ -316,8 +302,14 @@ def described_by(value: Any) -> Any:
 
 
 def members(value: type) -> Iterator[tuple[str, Any]]:
-    """Yield a class's own public methods and properties that have a docstring."""
-    for name, member in vars(value).items():
+    """Yield a class's public methods and properties that have a docstring.
+
+    Of its bases those that are of its own room, which have no place of their own.
+    """
+    room = value.__module__.rpartition(".")[0]
+    bases = [base for base in value.__mro__ if base.__module__.startswith(f"{room}.")]
+    parts = [part for base in bases[::-1] for part in vars(base).items()]
+    for name, member in dict(parts).items():
         if name.startswith("_") or not (
             inspect.isroutine(member) or _is_property(member)
         ):

@@ -21,6 +21,7 @@ import xdev
 from xdev import _config, _optional, native
 from xdev.compile import plain_threads, threads
 
+sys.path.append(str(Path(__file__).parent))  # for the module that rooms share
 # JAX reads these when it is imported: two devices, the standard's data types, and no
 # memory of the GPU beyond what it needs.
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")

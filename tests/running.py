@@ -71,6 +71,22 @@ def without_source(text, name="f", **names):
     return names[name]
 
 
+class Clock:
+    """A clock that moves by given costs, one a call [s], after so many free ones."""
+
+    def __init__(self, costs, free=0):
+        self.costs, self.now, self.calls = costs, 0.0, -free
+
+    def __call__(self):
+        return self.now
+
+    def tick(self):
+        """Be the statement that is timed."""
+        if self.calls >= 0:
+            self.now += self.costs[self.calls % len(self.costs)]
+        self.calls += 1
+
+
 def told(call, *args):
     """Return the floating point errors that a call warns of, and what it gives."""
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):

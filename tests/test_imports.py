@@ -1,7 +1,6 @@
 """What `import xdev` loads, and which way imports go."""
 
 import importlib
-import inspect
 from pathlib import Path
 from types import ModuleType
 
@@ -43,66 +42,56 @@ def test_import_loads_nothing_optional_and_of_the_rest_what_numpy_does(run):
 
 
 def test_small_host_programs_load_nothing_optional(run):
-    loaded = run(
-        "import sys, numpy, xdev; x = numpy.ones(3); xdev.sum(xdev.add(x, x));"
-        "print(*sys.modules)"
-    ).split()
-
-    assert not HEAVY & set(loaded)
+    program = (
+        "import sys, xdev; x = xdev.ones(3, device='cpu'); xdev.sum(xdev.add(x, x))"
+    )
+    assert not HEAVY & set(run(f"{program}; print(*sys.modules)").split())
 
 
-@pytest.mark.parametrize(
-    ("room", "how"),
-    [
-        (room, ("xdev.{0}", "from xdev import {0}")[k % 2])
-        for k, room in enumerate(LAZY)
-    ],
-)
-def test_rooms_load_at_their_first_use_by_either_name(run, room, how):
+@pytest.mark.parametrize("room", LAZY)
+def test_rooms_load_at_their_first_use_by_either_name(run, room):
+    how = ("xdev.{0}", "from xdev import {0}")[LAZY.index(room) % 2].format(room)
     code = f"""
 import sys
 import xdev
 
 assert "{room}" in dir(xdev)
 assert ("xdev.{room}" in sys.modules) == ("{room}" == "ufunc")
-{how.format(room)}
+{how}
 assert xdev.{room} is sys.modules["xdev.{room}"] is globals().get("{room}", xdev.{room})
 assert xdev.{room}.__doc__ and dir(xdev.{room})
-try:
-    xdev.{room}.not_there
-except AttributeError:
-    print("fine")
+assert not hasattr(xdev.{room}, "not_there")
 """
-    assert run(code) == "fine\n"
+    run(code)
 
 
-@pytest.mark.parametrize("room", ["memory", "transfer", "ufunc"])
-def test_threads_that_use_a_room_first_at_once_find_the_same(run, room):
-    code = f"""
+def test_threads_that_use_a_room_first_at_once_find_the_same(run):
+    code = """
 import sys
 import xdev
 from threading import Barrier, Thread
 from xdev.device.registry import backend, backends
 
-def use():
+def use(room):
     ready.wait()
-    names = dir(xdev.{room})
-    functions = tuple(getattr(xdev.{room}, name) for name in names)
+    names = dir(room := getattr(xdev, room))
+    functions = tuple(getattr(room, name) for name in names)
     found.append((functions, backend("cuda"), tuple(backends().items())))
 
 sys.setswitchinterval(1e-6)
-found, ready = [], Barrier(8)
-threads = [Thread(target=use) for _ in range(8)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-first = found[0]
-assert len(found) == 8
-for others in found:
-    assert all(x is y for x, y in zip(others[0], first[0], strict=True))
-    assert others[1:] == first[1:]
-assert xdev.{room} is sys.modules["xdev.{room}"]
+for room in "transfer", "memory", "ufunc":
+    found, ready = [], Barrier(8)
+    threads = [Thread(target=use, args=[room]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    first = found[0]
+    assert len(found) == 8
+    for others in found:
+        assert all(x is y for x, y in zip(others[0], first[0], strict=True))
+        assert others[1:] == first[1:]
+    assert getattr(xdev, room) is sys.modules[f"xdev.{room}"]
 print(*(name for name, _ in first[2]))
 """
     assert run(code) == "cpu cuda fake\n"
@@ -115,14 +104,6 @@ def test_from_xdev_import_star_gives_every_public_name(run):
         "getattr(xdev, name)]; print(lost, [x for x in sys.modules if x == 'cupy'])"
     )
     assert run(code) == "[] []\n"
-
-
-def test_inspect_lists_every_public_name():
-    members = dict(inspect.getmembers(xdev))
-
-    # A star does not bring `numpy`: it would hide NumPy itself.
-    assert set(members) == {*xdev.__all__, "numpy"}
-    assert all(value is getattr(xdev, name) for name, value in members.items())
 
 
 def test_no_submodule_bears_a_public_name():
@@ -171,15 +152,15 @@ def test_tab_offers_public_names_alone_and_each_is_there(name):
     assert all(hasattr(module, name) for name in names)
 
 
-@pytest.mark.parametrize("name", ["vectorize", "guvectorize", "kernel", "graph", "add"])
-def test_help_in_a_fresh_process_shows_the_signature(name, run):
-    shown = "".join(run(f"import xdev; help(xdev.{name})").split())
-    first = {
+def test_help_in_a_fresh_process_shows_the_signature(run):
+    signatures = {
         "vectorize": "vectorize(function",
         "guvectorize": "guvectorize(signatures",
         "kernel": "kernel(function",
         "graph": "graph(f",
         "add": "add(x1,x2,/,out=None,*,where=True",
-    }[name]
-    assert first in shown
-    assert "Parameters-----" in shown
+    }
+    for name, signature in signatures.items():
+        shown = "".join(run(f"import xdev; help(xdev.{name})").split())
+        assert signature in shown
+        assert "Parameters-----" in shown

@@ -35,29 +35,23 @@ def moving(progress):
         slow()
 
 
-WORKS = {"timing": comparing, "sizes": sweeping, "batches": moving}
+WORKS = {comparing: "timing 4", sweeping: "sizes 2", moving: "batches 3"}
 
 
-@pytest.mark.parametrize("title", WORKS)
-def test_a_terminal_shows_the_steps_and_is_clean_at_the_end(title, monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
+@pytest.mark.parametrize("work", WORKS)
+def test_a_terminal_alone_shows_the_steps_and_is_clean_at_the_end(work, monkeypatch):
+    def shown(file, progress):
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stderr", file)
+            work(progress=progress)
+        return file.getvalue()
 
-    WORKS[title](progress=True)
-
-    *steps, last, end = terminal.getvalue().split("\r")[1:]
-    total = {"timing": 4, "sizes": 2, "batches": 3}[title]
+    assert shown(io.StringIO(), progress=True) == ""
+    assert shown(Terminal(), progress=False) == ""
+    *steps, last, end = shown(Terminal(), progress=True).split("\r")[1:]
+    title, total = WORKS[work].split()
     assert steps[0].startswith(f"{title} [")
     assert f" 0/{total}, " in steps[0]
     assert f" {total}/{total}, " in steps[-1]
     assert all(len(step) <= 79 for step in steps)
     assert (last.strip(), end) == ("", "")
-
-
-@pytest.mark.parametrize("title", WORKS)
-@pytest.mark.parametrize("progress", [True, False])
-def test_what_is_no_terminal_or_not_asked_gets_nothing(title, progress, monkeypatch):
-    file = io.StringIO() if progress else Terminal()
-    monkeypatch.setattr("sys.stderr", file)
-    WORKS[title](progress=progress)
-    assert file.getvalue() == ""

@@ -110,8 +110,7 @@ def run(python):
 
 
 def test_there_is_no_proc(run):
-    run(WITHOUT_PROC, PROGRAM)
-    told = run(WITHOUT_PROC, INFO)
+    told = run(WITHOUT_PROC, PROGRAM, INFO)
     assert "FAIL" not in told
     assert "PASS" in told
 

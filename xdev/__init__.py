@@ -40,17 +40,7 @@ if TYPE_CHECKING:
         transfer,
     )
     from xdev.timing import compare, timeit
-    from xdev.transfer import (
-        adapt,
-        batches,
-        cu,
-        empty_pinned,
-        is_pinned,
-        pin,
-        to_device,
-        to_numpy,
-        transfer_guard,
-    )
+    from xdev.transfer import *  # noqa: F403 - those of _TRANSFER
     from xdev.ufunc import vectorize
     from xdev.ufunc.generalized import guvectorize
     from xdev.ufunc.graphs import graph

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from itertools import cycle
-from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     Bar = tuple[str, Sequence[float], Sequence[float], str]
-    Points = Sequence[tuple[float, float]]
 
 COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2")
 WIDTH = 720  # of a plot [px], as all that follow
 LETTER, LINE = 7, 22  # of text at 12 px
 BAR = 14
-HEIGHT = 320  # of a plot of lines
 STYLE = "max-width:100%;height:auto;font:12px sans-serif"
 CELL = 'style="text-align:left"'
 LONGEST = 40  # of a name beside a plot [letters]
@@ -54,8 +51,8 @@ def preformatted(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def bars(title: str, rows: Sequence[Bar], whole: float) -> str:
-    """Return a plot of bars, one above the other.
+def bars(title: str, rows: Sequence[Bar]) -> str:
+    """Return a plot of bars, one above the other; the largest tick is at its end.
 
     Parameters
     ----------
@@ -64,13 +61,12 @@ def bars(title: str, rows: Sequence[Bar], whole: float) -> str:
     rows : sequence of tuples
         Of each bar its label, the lengths of its parts side by side, where ticks
         stand, and the text at its end.
-    whole : float
-        The length of the longest bar that would fit.
     """
     rows = [(_short(label), *others) for label, *others in rows]  # type: ignore[misc]
     left = LETTER * max((len(label) for label, *_ in rows), default=0) + LETTER
     right = LETTER * max((len(text) for *_, text in rows), default=0) + LETTER
-    scale = max(WIDTH - left - right, BAR) / (whole or 1)
+    longest = max((at for _, _, ticks, _ in rows for at in ticks), default=0)
+    scale = max(WIDTH - left - right, BAR) / (longest or 1)
     body = []
     for row, (label, parts, ticks, text) in enumerate(rows):
         top = LINE * row + (LINE - BAR) // 2
@@ -85,65 +81,8 @@ def bars(title: str, rows: Sequence[Bar], whole: float) -> str:
     return _svg(title, LINE * len(rows), body)
 
 
-def lines(
-    title: str,
-    series: Mapping[str, Points],
-    x_text: Callable[[float], str],
-    y_text: Callable[[float], str],
-) -> str:
-    """Return a plot of lines through points, both axes in logarithms.
-
-    Parameters
-    ----------
-    title : str
-        What it shows, for who cannot see it.
-    series : mapping of str to sequence of pairs of float
-        The points of each line, all greater than 0.
-    x_text, y_text : callable
-        Return the text at a power of ten.
-    """
-    series = {_short(name): points for name, points in series.items()}
-    points = [point for each in series.values() for point in each]
-    across, up = (_decades([point[k] for point in points]) for k in (0, 1))
-    left, below = LETTER * max(len(y_text(10.0**k)) for k in up) + 2 * LETTER, LINE
-    right = LETTER * max(map(len, series)) + 4 * LETTER
-
-    def x_of(x: float) -> float:
-        share = (log10(x) - across[0]) / (across[-1] - across[0])
-        return left + share * (WIDTH - left - right)
-
-    def y_of(y: float) -> float:
-        share = (log10(y) - up[0]) / (up[-1] - up[0])
-        return HEIGHT - below - share * (HEIGHT - below - BAR)
-
-    end, bottom = WIDTH - right, HEIGHT - below
-    body = []
-    for x in (10.0**k for k in across):
-        body.append(_line([(x_of(x), BAR), (x_of(x), bottom)], "currentColor", 0.2))
-        body.append(_text(x_of(x), HEIGHT - 6, x_text(x), "middle"))
-    for y in (10.0**k for k in up):
-        body.append(_line([(left, y_of(y)), (end, y_of(y))], "currentColor", 0.2))
-        body.append(_text(left - LETTER, y_of(y) + 4, y_text(y), "end"))
-    for row, ((name, each), colour) in enumerate(
-        zip(series.items(), cycle(COLOURS), strict=False)
-    ):
-        places = [(x_of(x), y_of(y)) for x, y in each]
-        body.append(_line(places, colour, 1.0))
-        body += [_rectangle(x - 2, y - 2, 4, colour, 4) for x, y in places]
-        top = BAR + LINE * row
-        body.append(_rectangle(end + LETTER, top, BAR, colour, 4))
-        body.append(_text(end + LETTER + BAR + 4, top + 6, name, "start"))
-    return _svg(title, max(HEIGHT, LINE * (len(series) + 1)), body)
-
-
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-
-
-def _decades(values: Sequence[float]) -> range:
-    """Return the powers of ten around some numbers, two at least."""
-    low, high = floor(log10(min(values))), ceil(log10(max(values)))
-    return range(low, max(high, low + 1) + 1)
 
 
 def _svg(title: str, height: int, body: Sequence[str]) -> str:
@@ -159,14 +98,6 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f"<text {at}>{escape(text)}</text>"
 
 
-def _rectangle(
-    x: float, y: float, width: float, colour: str, height: float = BAR
-) -> str:
-    at = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}"'
+def _rectangle(x: float, y: float, width: float, colour: str) -> str:
+    at = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{BAR}"'
     return f'<rect {at} fill="{colour}"/>'
-
-
-def _line(points: Iterable[tuple[float, float]], colour: str, opacity: float) -> str:
-    at = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    drawn = f'stroke="{colour}" stroke-opacity="{opacity}" fill="none"'
-    return f'<polyline points="{at}" {drawn}/>'

@@ -16,7 +16,6 @@ from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
 #: Whose frames below one of xdev's are no user's.
 LIBRARIES = frozenset((
@@ -109,7 +108,8 @@ def _entries(
     entries: list[tuple[TracebackType, bool]] = []
     last = None  # of xdev, in this run of entries
     while traceback is not None:
-        package = _package(traceback.tb_frame)
+        module = str(traceback.tb_frame.f_globals.get("__name__"))
+        package = module.partition(".")[0]
         if package == "xdev":
             if last is not None:
                 entries[last] = entries[last][0], False
@@ -119,10 +119,6 @@ def _entries(
         entries.append((traceback, package == "xdev" or last is None))
         traceback = traceback.tb_next
     return entries
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _filtered(traceback: TracebackType | None) -> TracebackType | None:

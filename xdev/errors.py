@@ -242,13 +242,12 @@ class OutOfMemoryError(XdevError, MemoryError):
             why = ", after the pool gave back what it could"
             change = "leave the library room by a lower limit"
         held = f"{self.allocated:,} B are in use and {self.reserved:,} B reserved"
-        cap = "" if self.limit is None else f" under a limit of {self.limit:,} B"
+        if self.limit is not None:
+            held += f" under a limit of {self.limit:,} B"
         way = "Drop arrays or work in smaller pieces"
         if change:
             way += f", or {change} with xdev.memory.set_limit(nbytes, device)"
-        who = " To see who holds the memory, run under xdev.memory.track()."
-        if not self.allocated:
-            who = ""
-        elif self.holders:
-            who = "".join(f"\n  {holder}" for holder in self.holders)
-        return f"{self.device}: {what}: {held}{cap}{why}. {way}.{who}"
+        who = "".join(f"\n  {holder}" for holder in self.holders)
+        if self.allocated and not who:
+            who = " To see who holds the memory, run under xdev.memory.track()."
+        return f"{self.device}: {what}: {held}{why}. {way}.{who}"

@@ -14,7 +14,7 @@ from IPython.core.magic import (
 )
 from IPython.utils.timing import clock as processor_time
 
-from xdev.timing.sampling import RUN_SECONDS, begin_code
+from xdev.timing.sampling import begin_code
 
 if TYPE_CHECKING:
     from xdev.timing.sampling import Code
@@ -92,11 +92,9 @@ class TimingMagics(Magics):
         clock = time.time if "t" in options else time.perf_counter
         clock = processor_time if "c" in options else clock
         number, repeat = int(options.get("n", 0)), int(options.get("r", REPEAT))
+        precision = int(options.get("p", PRECISION))
         candidate = begin_code(statement, setup, namespace, clock=clock)
-        candidate.settle(number or None, RUN_SECONDS, steps=(1,))
-        for _ in range(repeat):
-            candidate.sample()
-        timing = candidate.timing(int(options.get("p", PRECISION)))
+        timing = candidate.measure(number or None, repeat, precision, steps=(1,))
         if "q" not in options:
             lines = [timing.warning, str(timing), *timing.notes]
             print(*filter(None, lines), sep="\n")  # noqa: T201 - as %timeit does

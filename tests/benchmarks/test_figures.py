@@ -59,16 +59,12 @@ def test_every_measured_figure_is_marked(page):
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [
-        ("9 µs <!-- program: one; kind=call -->", "2 µs"),
-        ("9 ns <!-- program: other -->", "500 ns"),
+        ("9 µs <!-- program: one;\n  kind=call -->", "2 µs"),
         ("1 TB/s <!-- program: one; kind=device; bytes=12 -->", "0.004 TB/s"),
-        ("1 GB/s <!-- program: one; n=1000; bytes=12 -->", "4 GB/s"),
         ("1 times <!-- program: one; kind=call over other -->", "4 times"),
         ("1% <!-- program: other; show=share -->", "75%"),
         ("1 ms <!-- program: other; show=cost -->", "125 ns"),
-        ("1.0 <!-- program: other; show=share -->", "0.75"),
         ("9 <!-- program: /means/x, y -->", "1.25"),
-        ("9 µs <!-- program: one;\n  kind=call -->", "2 µs"),
     ],
 )
 def test_a_wrong_figure_is_corrected(record, wrong, right):

@@ -1,15 +1,11 @@
 """The benchmark programs' frame: options, records and the command that runs all."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.__main__ import record_path  # noqa: E402 - no installed package
 
 
 @pytest.fixture
@@ -39,19 +35,6 @@ def test_a_program_that_is_not_there_is_named_beside_those_that_are(python):
     assert done.returncode == 2
     assert "import_coast" in done.stdout
     assert "import_cost" in done.stdout
-
-
-def test_named_programs_renew_parts_of_the_last_record_of_a_whole_run(tmp_path):
-    names = "2020-01-01-abacus", "2020-02-01-abacus", "2020-03-01-abacus-9"
-    for name in names:
-        (tmp_path / f"{name}.json").write_text("{}")
-    last = record_path("abacus", whole=False, folder=tmp_path)
-    assert last.name == "2020-02-01-abacus.json"
-    fresh = record_path("abacus", whole=True, folder=tmp_path).name
-    assert fresh > "2026"
-    assert fresh.endswith("-abacus.json")
-    first = record_path("sliderule", whole=False, folder=tmp_path).name
-    assert first[:10] == fresh[:10]
 
 
 IN_TURN = """

@@ -5,125 +5,112 @@ import os
 import re
 import time
 
-import numpy as np
 import pytest
 
 import xdev
-from xdev import _config
-from xdev._disk_cache import DiskCache
 from xdev.cli import main
 
 DAY = 24 * 60 * 60
+PROGRAM = """
+import numpy as np, xdev
+
+@xdev.vectorize
+def blend(x):
+    return 3 * x + 12345
+
+@xdev.kernel
+def saxpy(i, x, out):
+    out[i] = 3 * x[i] + 12345
+
+x = np.asarray([1.0, 2.0])
+blend(x)
+saxpy[2](x, np.zeros(2))
+saxpy.writes(1, x, x)
+"""
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "cache")
-    return tmp_path / "cache"
+def cache(python, tmp_path):
+    """Return what runs ``xdev cache`` on a folder; it gives what that prints."""
+    folder = tmp_path / "cache"
+
+    def run(*words, status=0, command="cache"):
+        done = python("-m", "xdev", command, *words, XDEV_CACHE_DIR=str(folder))
+        assert (done.returncode, done.stderr) == (status, "")
+        return done.stdout
+
+    run.folder = folder
+    return run
 
 
 @pytest.fixture
-def filled(folder):
-    DiskCache("cubins").save("one", bytes(2000), "saxpy")
-    DiskCache("loops").save("two", bytes(100), "blend")
-    DiskCache("loops").load("two")
-    for kind, key, days in (("cubins", "one", 40), ("loops", "two", 3)):
-        then = time.time() - days * DAY
-        os.utime(folder / kind / key, (then, then))
-    (folder / "loops" / "letter").write_text("mine")
-    return folder
+def filled(cache, python):
+    """The same of a folder with what a program kept, as if 3 days ago, and a letter."""
+    program = cache.folder.with_name("program.py")
+    program.write_text(PROGRAM)
+    assert python(program, XDEV_CACHE_DIR=str(cache.folder)).returncode == 0
+    for path in cache.folder.glob("*/*"):
+        then = time.time() - 3 * DAY
+        os.utime(path, (then, then))
+    (cache.folder / "loops" / "letter").write_text("mine")
+    return cache
 
 
-@pytest.mark.usefixtures("filled")
-def test_it_lists_kind_function_size_age_and_hits(capsys, folder):
-    assert main(["cache"]) == 0
+def test_it_lists_kind_function_size_age_and_hits(filled, python):
+    program = filled.folder.with_name("program.py")
+    python(program, XDEV_CACHE_DIR=str(filled.folder))  # a second use
 
-    head, titles, *rows = capsys.readouterr().out.splitlines()
-    assert head.startswith(f"{folder}: 2 entries, 2.")
+    head, titles, *rows = filled().splitlines()
+
+    assert re.match(rf"{filled.folder}: {len(rows)} entries, [\d.]+ KiB", head)
     assert titles.split() == ["kind", "function", "size", "age", "hits"]
-    assert [row.split()[:2] for row in rows] == [
-        ["loops", "blend"],
-        ["cubins", "saxpy"],
-    ]
-    assert [row.split()[-1] for row in rows] == ["1", "0"]
-    assert [row.split()[-3:-1] for row in rows] == [["0.0", "d"]] * 2
-    assert "2.0" in rows[1]
-    assert "KiB" in rows[1]
-    main(["info"])
-    assert re.search(f"{folder}:\\s+\\d+ entries", capsys.readouterr().out)
-    file = folder / "cubins" / "one"
-    file.write_bytes(file.read_bytes()[:-1])
-    main(["cache"])
-    assert "(damaged)" in capsys.readouterr().out
+    kinds = {row.split()[0] for row in rows}
+    assert kinds == {"loops", "typings", "writes"}
+    assert {row.split()[1] for row in rows} == {"blend", "saxpy"}
+    assert {row.split()[-1] for row in rows} == {"1"}
+    entries = json.loads(filled("--json"))["entries"]
+    assert len(entries) == len(rows)
+    assert all(entry["age"] < DAY for entry in entries)
+    told = filled(command="info")
+    assert re.search(rf"{filled.folder}:\s+\d+ entries", told)
 
 
-def test_of_many_entries_the_latest_are_listed_and_all_on_request(capsys, folder):
-    for number in range(45):
-        DiskCache("loops").save(f"key{number}", b"body", f"function_{number}")
-        os.utime(folder / "loops" / f"key{number}", (number, number))
-
-    def printed(*words):
-        main(["cache", *words])
-        return capsys.readouterr().out
-
-    few, every = printed().splitlines(), printed("--all").splitlines()
-    assert [row.split()[1] for row in few[2:4]] == ["function_44", "function_43"]
-    assert (len(few), few[-1]) == (43, "and 5 more: xdev cache --all")
-    assert (every[:42], len(every)) == (few[:42], 47)
-    assert len(json.loads(printed("--json"))["entries"]) == 45
+def test_of_many_entries_the_latest_are_listed_and_all_on_request(filled):
+    path = next((filled.folder / "loops").glob("[!l]*"))
+    for number in range(50):  # copies, which are damaged: another key is in them
+        path.with_name(f"key{number}").write_bytes(path.read_bytes())
+    few, every = filled().splitlines(), filled("--all").splitlines()
+    assert "(damaged)" in few[2]
+    assert len(few) == 43
+    assert few[-1] == f"and {len(every) - 42} more: xdev cache --all"
+    assert every[1:42] == few[1:42]
 
 
 @pytest.mark.parametrize(
-    ("words", "kept"),
-    [
-        ([], set()),
-        (["--older", "30"], {"two"}),
-        (["--older", "2.5"], set()),
-        (["--older", "41"], {"one", "two"}),
-    ],
+    ("words", "kept"), [([], 0), (["--older", "2.5"], 0), (["--older", "4"], 1)]
 )
-def test_clear_removes_what_was_not_used_for_so_long(filled, words, kept, capsys):
-    assert main(["cache", "clear", *words]) == 0
+def test_clear_removes_what_was_not_used_for_so_long(filled, words, kept):
+    before = len([*filled.folder.glob("*/*")]) - 1
+    told = filled("clear", *words)
+    assert f"{before * (1 - kept)} entries removed" in told
+    left = [*filled.folder.glob("*/*")]
+    assert filled.folder / "loops" / "letter" in left
+    assert len(left) == 1 + kept * before
 
-    left = {path.name for path in filled.rglob("*") if path.is_file()}
-    assert left == kept | {"letter"}
-    assert f"{2 - len(kept)} entries removed" in capsys.readouterr().out
 
-
-def test_an_empty_cache_is_no_error_and_its_folder_told_alone(capsys, folder):
-    assert main(["cache", "path"]) == 0
-    assert capsys.readouterr().out == f"{folder}\n"
-    assert main(["cache"]) == 0
-    assert main(["cache", "clear"]) == 0
-    assert "0 entries" in capsys.readouterr().out
+def test_an_empty_cache_is_no_error_and_its_folder_told_alone(cache):
+    assert cache("path") == f"{cache.folder}\n"
+    assert "0 entries" in cache()
+    assert "0 entries removed" in cache("clear")
 
 
 @pytest.mark.parametrize("command", ["cache", "info"])
-def test_a_cache_that_cannot_be_used_is_told_once(command, folder, capsys):
-    folder.write_text("a file")
-
-    assert main([command]) == 0
-
-    out = capsys.readouterr().out
+def test_a_cache_that_cannot_be_used_is_told_once(command, cache):
+    cache.folder.mkdir()
+    cache.folder.chmod(0o777)
+    out = cache(command=command)
     assert out.count("nothing is kept on disk") == 1
     assert "XDEV_CACHE_DIR to a folder of your own" in out
-
-
-def test_clear_removes_all_that_kernels_and_ufuncs_kept(folder):
-    def scaled(i, x, out):
-        out[i] = 3 * x[i] + 12345
-
-    x = np.asarray([1.0, 2.0])
-    kernel = xdev.kernel(scaled)
-    kernel[2](x, np.zeros(2))
-    assert kernel.writes(1, x, x) == {"out"}
-    xdev.vectorize(lambda x: 3 * x + 12345)(x)
-    kinds = {path.parent.name for path in folder.glob("*/*")}
-    assert kinds == {"loops", "typings", "writes"}
-
-    assert main(["cache", "clear"]) == 0
-
-    assert not list(folder.glob("*/*"))
 
 
 @pytest.mark.parametrize(
@@ -134,26 +121,19 @@ def test_clear_removes_all_that_kernels_and_ufuncs_kept(folder):
     ],
 )
 def test_what_there_is_not_cannot_be_made_ahead(capsys, monkeypatch, words, error):
+    if not xdev.Device("cuda").available:
+        assert main(["cache", "warm", *words]) == 2
+        assert "CUDA" in capsys.readouterr().err
     monkeypatch.setattr(xdev.Device, "require", lambda device: device)
-
     assert main(["cache", "warm", *words]) == 2
     assert error in capsys.readouterr().err
 
 
-def test_without_a_gpu_there_is_nothing_to_make_ahead(capsys):
-    if xdev.Device("cuda").available:
-        pytest.skip("there is a GPU")
-
-    assert main(["cache", "warm"]) == 2
-    assert "CUDA" in capsys.readouterr().err
-
-
 @pytest.mark.cuda
 @pytest.mark.usefixtures("cuda")
-def test_kernels_are_made_ahead(capsys, folder):
-    words = ["cache", "warm", "--functions", "add,sort,sum", "--dtypes=float32,int8"]
-    assert main(words) == 0
-    assert re.match(rf"{folder}: [1-9]\d* kernels are new", capsys.readouterr().out)
-    kept = {path.name for path in folder.rglob("*")}
-    assert main(words) == 0
-    assert {path.name for path in folder.rglob("*")} == kept
+def test_kernels_are_made_ahead(cache):
+    words = ["warm", "--functions", "add,sort,sum", "--dtypes=float32,int8"]
+    assert re.match(rf"{cache.folder}: [1-9]\d* kernels are new", cache(*words))
+    kept = {path.name for path in cache.folder.rglob("*")}
+    cache(*words)
+    assert {path.name for path in cache.folder.rglob("*")} == kept

@@ -51,15 +51,17 @@ def test_a_reader_that_closes_the_pipe_ends_a_command_quietly(words):
         ("info", "XDEV_DEVICE", "abacus", "auto, cpu, cuda"),
         ("bench", "XDEV_MEMORY_POOL", "puddle", "split"),
         ("memory", "XDEV_MEMORY_LIMIT", "-1", "4GiB"),
+        ("doctor", "XDEV_NATIVE", "perhaps", "1, true, on"),  # the import reads it
     ],
 )
-def test_an_invalid_setting_ends_with_2_and_the_valid_ones(
+def test_an_invalid_setting_is_told_with_the_valid_ones(
     command, name, value, words, python
 ):
     done = python("-m", "xdev", command, **{name: value})
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"xdev: {name}=")
-    assert words in done.stderr
+    assert (done.returncode, done.stdout) == (1 if command == "doctor" else 2, "")
+    last = done.stderr.splitlines()[-1]
+    assert f": {name}={value!r} is not valid: use " in last
+    assert words in last
 
 
 def test_a_default_that_cannot_be_used_is_told_and_not_fatal(python):
@@ -138,35 +140,3 @@ def test_every_command_prints_json_and_nothing_else(words, keys, capsys):
     main(words)
 
     assert json.loads(capsys.readouterr().out).keys() >= keys
-
-
-@pytest.mark.parametrize("command", ["cache", "doctor", "info", "memory"])
-def test_tables_fit_80_columns(command, python, tmp_path):
-    name = "a_function_of_a_very_long_name" * 9
-    program = tmp_path / "program.py"
-    program.write_text(
-        f"import xdev\n@xdev.vectorize\ndef {name}(x):\n    return x + 2\n"
-        f"{name}(xdev.ones(3, device='cpu'))\n"
-    )
-    here = {"COLUMNS": "80", "XDEV_CACHE_DIR": str(tmp_path / "cache")}
-    assert python(program, **here).returncode == 0
-
-    lines = python("-m", "xdev", command, **here).stdout.splitlines()
-
-    # A path has no place to break at.
-    assert [line for line in lines if len(line) > 80 and "/" not in line] == []
-    assert lines
-
-
-def test_json_of_a_program_is_not_mixed_with_what_it_prints(python, tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import xdev\nprint('mine')\nx = xdev.empty(999, device='cpu')\n"
-    )
-
-    done = python("-m", "xdev", "memory", "--json", program)
-
-    assert (done.returncode, done.stderr) == (0, "mine\n")
-    [line] = json.loads(done.stdout)["cpu"]["outstanding"]
-    assert line["where"] == f"{program}:3"
-    assert line["nbytes"] >= 999 * 8

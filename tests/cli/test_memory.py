@@ -1,5 +1,6 @@
 """``xdev memory``: a program's report and picture."""
 
+import json
 import pickle
 import sys
 
@@ -93,16 +94,9 @@ def test_a_programs_error_is_shown_as_python_shows_it(end, python, tmp_path):
     assert (done.returncode, done.stderr) == (1, python(path).stderr)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--plot", "/no/such/folder/a.png"],
-        ["--snapshot", "/no/such/folder/a.pickle"],
-        ["/no/such/program.py"],
-    ],
-)
-def test_what_is_not_there_is_named_before_anything_runs(words, capsys):
-    assert main(["memory", *words]) == 1
+@pytest.mark.parametrize("option", ["--plot", "--snapshot", "--json"])
+def test_what_is_not_there_is_named_before_anything_runs(option, capsys):
+    assert main(["memory", option, "/no/such/file"]) == 1
     assert "/no/such" in capsys.readouterr().err
 
 
@@ -116,6 +110,7 @@ def test_what_is_not_there_is_named_before_anything_runs(words, capsys):
         b"\x80\x63.",  # ValueError: no such protocol
         b"cos\n\xff\n.",  # UnicodeDecodeError
         b"\x95" + b"\xff" * 8,  # OverflowError, or MemoryError
+        pickle.dumps(print),  # no code is run
     ],
 )
 def test_a_file_that_is_no_snapshot_is_refused(saved, tmp_path, capsys):
@@ -125,8 +120,15 @@ def test_a_file_that_is_no_snapshot_is_refused(saved, tmp_path, capsys):
     assert "not a snapshot" in capsys.readouterr().err
 
 
-def test_a_pickle_runs_no_code(tmp_path, capsys):
-    path = tmp_path / "evil.pickle"
-    path.write_bytes(pickle.dumps(print))
-    assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
-    assert "builtins.print" in capsys.readouterr().err
+def test_json_of_a_program_is_not_mixed_with_what_it_prints(python, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import xdev\nprint('mine')\nx = xdev.empty(999, device='cpu')\n"
+    )
+
+    done = python("-m", "xdev", "memory", "--json", program)
+
+    assert (done.returncode, done.stderr) == (0, "mine\n")
+    [line] = json.loads(done.stdout)["cpu"]["outstanding"]
+    assert line["where"] == f"{program}:3"
+    assert line["nbytes"] >= 999 * 8

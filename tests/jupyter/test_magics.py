@@ -1,15 +1,19 @@
 """``%xtimeit`` beside the installed IPython's ``%timeit``, on the same clock."""
 
+import doctest
 import io
+import re
 import sys
 import timeit
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
+from running import Clock
 
 import xdev
 from xdev.timing import Timing
@@ -26,22 +30,6 @@ def shell():
     made.reset()  # what cells left would live on
     InteractiveShell.clear_instance()
     sys.modules["__main__"] = main
-
-
-class Clock:
-    """A clock that moves by given costs, one a call [s]."""
-
-    def __init__(self, costs, free=0):
-        self.costs, self.now, self.calls = costs, 0.0, -free
-
-    def __call__(self):
-        return self.now
-
-    def tick(self):
-        """Be the statement that is timed."""
-        if self.calls >= 0:
-            self.now += self.costs[self.calls % len(self.costs)]
-        self.calls += 1
 
 
 def printed(shell, magic, line, cell, costs):
@@ -101,11 +89,10 @@ def test_a_wide_spread_is_warned_of_as_timeit_does(shell):
 
 
 def test_the_cell_s_line_is_its_setup(shell):
-    result = shell.run_cell_magic(
-        "xtimeit", "-o -n2 -r2 x = [3, 1]", "x.sort()\nx.append(2)"
-    )
+    line, cell = "-o -n2 -r2 x = [3, 1]", "x.sort()\nx.append(2)"
+    result = shell.run_cell_magic("xtimeit", line, cell)
     assert (result.loops, result.repeat) == (2, 2)
-    assert "x" not in shell.user_ns or shell.user_ns["x"] != [1, 3, 2]
+    assert shell.user_ns.get("x") != [1, 3, 2]
 
 
 def test_variables_of_a_function_are_seen_and_leak_nowhere(shell):
@@ -132,9 +119,8 @@ def test_wrong_options_are_refused_as_timeit_refuses_them(shell, line):
 
 
 def test_process_time_leaves_sleep_out(shell):
-    shell.run_line_magic(
-        "xtimeit", "-c -n1 -r2 -v slept -q import time; time.sleep(0.05)"
-    )
+    line = "-c -n1 -r2 -v slept -q import time; time.sleep(0.05)"
+    shell.run_line_magic("xtimeit", line)
     assert shell.user_ns["slept"].worst < 0.04
 
 
@@ -143,5 +129,21 @@ def test_notes_follow_the_line(shell, capsys, device):
     timing = shell.run_line_magic("xtimeit", "-o -n3 -r2 x + x")
     assert isinstance(timing, Timing)
     lines = capsys.readouterr().out.splitlines()
-    assert str(timing) in lines
     assert lines[lines.index(str(timing)) + 1 :] == timing.notes
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"```python\n(>>> .*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["ufunc.md", "memory.md", "tutorials/ufuncs.md"])
+def test_a_block_that_is_pasted_whole_runs_and_fails_as_on_the_page(page, shell):
+    """What it shows is for the page's doctest."""
+    for block in BLOCK.findall((DOCS / page).read_text()):
+        examples = doctest.DocTestParser().get_examples(block)
+        cell = "\n".join(each.source for each in examples)
+        with xdev.use_device("cpu"):
+            result = shell.run_cell(cell)
+        fails = any(each.exc_msg for each in examples)
+        assert (result.error_in_exec is None) != fails, cell
+        assert result.error_before_exec is None

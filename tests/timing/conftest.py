@@ -1,5 +1,6 @@
 """A machine with a clock of its own: a host, and a device that works on meanwhile."""
 
+import sys
 import time
 from collections import deque
 from contextlib import nullcontext
@@ -11,7 +12,7 @@ import pytest
 import xdev
 from xdev.device import registry
 from xdev.testing import SimulatedDevice
-from xdev.timing import comparison, environment, sampling
+from xdev.timing import comparison, environment, result, sampling
 from xdev.timing.comparison import Footprint as Footprint  # noqa: PLC0414 - for tests
 from xdev.timing.environment import record
 
@@ -21,7 +22,7 @@ FLUSH = 40e-6  # what overwriting the caches takes on the device [s]
 MISS = 10  # how many times longer work takes after that
 
 
-class Machine:
+class Machine(registry.Backend):
     """A backend of :mod:`xdev.device`, and what tests do on it; times in seconds."""
 
     libraries = ()
@@ -62,19 +63,7 @@ class Machine:
         self.simulated.current_stream().synchronize()
         return array
 
-    # -- the backend -----------------------------------------------------------------
-
-    def count(self):
-        return 1
-
-    def reason(self, index):
-        return None if index == 0 else "there is one"
-
-    def current(self):
-        return 0
-
-    def use(self, _):
-        return nullcontext()
+    # -- the backend ------------------------------------------------------------------
 
     def synchronize(self, _):
         self.simulated.synchronize()
@@ -84,9 +73,6 @@ class Machine:
 
     def current_stream(self, _):
         return self.simulated.current_stream()
-
-    def elapsed(self, start, end):
-        return end.elapsed(start)
 
 
 class MachineProbe(environment.Probe):
@@ -111,22 +97,22 @@ def small_copies(monkeypatch):
 
     None was made before.
     """
-    taken = SimpleNamespace(nbytes=1 << 22, seconds=[], copy=environment._copy_seconds)
-    monkeypatch.setattr(environment, "SIZE", taken.nbytes)
-    monkeypatch.setattr(environment, "_measured", {})
+    taken = SimpleNamespace(nbytes=1 << 22, seconds=[], copy=comparison._copy_seconds)
+    monkeypatch.setattr(comparison, "SIZE", taken.nbytes)
+    monkeypatch.setattr(comparison, "_measured", {})
 
     def copied(device):
         taken.seconds.append(taken.copy(device))
         return taken.seconds[-1]
 
-    monkeypatch.setattr(environment, "_copy_seconds", copied)
+    monkeypatch.setattr(comparison, "_copy_seconds", copied)
     return taken
 
 
 @pytest.fixture
 def measured(monkeypatch):
     """Return a function that says what copies reach, by device [B/s]."""
-    return lambda rates: monkeypatch.setattr(environment, "_measured", dict(rates))
+    return lambda rates: monkeypatch.setattr(comparison, "_measured", dict(rates))
 
 
 @pytest.fixture
@@ -147,7 +133,87 @@ def machine(monkeypatch):
     simulated = Machine()
     monkeypatch.setitem(registry._backends, "simulated", simulated)
     monkeypatch.setitem(
-        environment._probes, "simulated", lambda device: MachineProbe(simulated, device)
+        environment.PROBES, "simulated", lambda device: MachineProbe(simulated, device)
     )
     monkeypatch.setattr(time, "perf_counter", simulated.perf_counter)
     return simulated
+
+
+@pytest.fixture
+def holding_source():
+    """The CUDA source of the kernel that holds a stream."""
+    return environment.HOLD
+
+
+# -- the rules of test_truth.py, switched off -----------------------------------------
+
+
+def wait_at_the_end_alone(device):
+    """Wait for a device, but where a run starts."""
+    if sys._getframe(1).f_code.co_name != "start_idle":
+        xdev.synchronize(device)
+
+
+def no_first_call(patch):
+    def begin(call, *_, **__):
+        device, (loop, _) = (
+            xdev.Device("simulated"),
+            sampling.compiled(call, "pass", {}),
+        )
+        how = {"queued": True, "first": 0.0, "probe": None, "clock": time.perf_counter}
+        return sampling.Candidate(loop, device, **how), None
+
+    patch.setattr(sampling, "begin", begin)
+    patch.setattr(sampling.Candidate, "get_ready", lambda _: None)
+
+
+def one_after_the_other(patch):
+    def all_rounds(turns, rounds, _):
+        for one in turns:
+            for _ in range(rounds):
+                one.sample()
+
+    patch.setattr(comparison, "_take_turns", all_rounds)
+
+
+OFF = {
+    "wall_time_holds_the_work": {(sampling, "synchronize"): lambda _: None},
+    "a_run_starts_on_an_idle_device": {
+        (sampling, "synchronize"): wait_at_the_end_alone
+    },
+    "device_time_is_that_of_the_stream_of_the_work": {
+        (environment, "current_stream"): xdev.Stream
+    },
+    "launch_time_is_not_that_of_a_full_queue": {
+        (sampling, "BURST_SECONDS"): 1e9,
+        (sampling, "MOST_IN_BURST"): 10**9,
+    },
+    "the_first_call_is_apart": no_first_call,
+    "the_collector_is_off_in_a_run": {(sampling, "collector_off"): nullcontext},
+    "a_call_that_waits_is_known": {(sampling, "TRIALS"): 0},
+    "a_host_that_was_busy_elsewhere_is_no_call_that_waits": {(sampling, "TRIALS"): 1},
+    "a_row_whose_device_waits_for_the_host_is_launch_bound": {
+        (result, "LAUNCH_BOUND"): float("inf")
+    },
+    "a_cold_call_finds_nothing_in_the_cache": {(MachineProbe, "flush"): lambda _: None},
+    "cold_device_time_holds_no_wait_for_the_launch": {(sampling, "AHEAD"): 0},
+    "work_of_other_streams_is_reported": {(result, "ENDING"): float("inf")},
+    "candidates_run_in_turn": one_after_the_other,
+    "results_are_compared_before_anything_is_timed": {
+        (comparison, "check_agreement"): lambda *_: None
+    },
+}
+
+
+@pytest.fixture
+def switch_off(monkeypatch):
+    """Return what switches a rule off, by the name of its check."""
+
+    def switch(rule):
+        if callable(off := OFF[rule]):
+            off(monkeypatch)
+        else:
+            for place, value in off.items():
+                monkeypatch.setattr(*place, value)
+
+    return switch

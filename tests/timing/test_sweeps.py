@@ -80,16 +80,13 @@ def test_power_laws_cross_where_they_do(slow, slower, where, scale):
         assert at == pytest.approx(max(n0, 1.0), rel=1e-6)
 
 
-def test_the_plot_is_a_png(found, tmp_path):
+def test_the_plot_is_a_png_by_matplotlib(found, tmp_path, monkeypatch):
     path = tmp_path / "sweep.png"
     found.plot(path)
 
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">II", data[16:24]) == (840, 540)
-
-
-def test_without_matplotlib_the_error_says_what_to_install(found, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ModuleNotFoundError) as raised:
         found.plot("never.png")

@@ -99,29 +99,18 @@ def test_the_clock_is_read_around_the_calls_alone():
     assert order[-5:] == ["setup", "clock", "call", "call", "clock"]
 
 
-@pytest.mark.parametrize(
-    ("statement", "setup"),
-    [
-        ("x", "pass"),
-        ("y", "y = x"),
-        ("z = x", "pass"),
-        ("f()", "f = lambda: x"),
-        ("numbers", "numbers = [1, x]"),
-        ("named", "named = {'one': 1, 'x': x}"),
-    ],
-)
-def test_a_statement_s_device_is_that_of_its_arrays(machine, statement, setup):
-    names = {"x": machine.launch(1e-6), "f": None}
-    assert timeit(statement, setup, globals=names, number=1, repeat=1).queued
-
-
-def test_a_function_s_device_is_that_of_its_arguments_or_result(machine):
-    array = machine.launch(1e-6)
+def test_the_device_is_that_of_what_is_named_given_or_returned(machine):
+    x = machine.launch(1e-6)
+    named = {"f = lambda: x": "f()", "numbers = [1, x]": "numbers", "y = x": "y"}
+    named |= {"named = {'one': 1, 'x': x}": "named", "pass": "z = x"}
+    for setup, statement in named.items():
+        names = {"x": x, "f": None}
+        assert timeit(statement, setup, globals=names, number=1, repeat=1).queued
     for call, arguments in (
-        (lambda: (1, array), ()),
-        (lambda: {"one": 1, "array": array}, ()),
-        (lambda _: None, (array,)),
-        (lambda _: None, ([1, array],)),
+        (lambda: (1, x), ()),
+        (lambda: {"one": 1, "array": x}, ()),
+        (lambda _: None, (x,)),
+        (lambda _: None, ([1, x],)),
     ):
         assert timeit(call, *arguments, number=1, repeat=1).queued
     with xdev.use_device("cpu"):

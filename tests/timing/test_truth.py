@@ -1,26 +1,16 @@
 """The rules by which figures of an asynchronous device are true.
 
-Each is checked on the simulated device, and again with the rule switched off, as the
-table has it: there the check must fail.
+Each is checked on the simulated device, and again with the rule switched off
+(conftest.py): there the check must fail.
 """
 
 import gc
-from contextlib import nullcontext, suppress
-from itertools import repeat
+from contextlib import suppress
 
 import pytest
 
 import xdev
-from xdev import _optional
-from xdev.timing import (
-    ResultsDifferError,
-    compare,
-    comparison,
-    environment,
-    result,
-    sampling,
-    timeit,
-)
+from xdev.timing import ResultsDifferError, compare, timeit
 
 from .conftest import LAUNCH, MISS, QUEUE
 
@@ -34,49 +24,16 @@ def wall_time_holds_the_work(machine):
     assert timing.average == pytest.approx(WORK, **NEAR)
 
 
-def no_wait_at_the_end(patch):
-    def run_hot(candidate, number):
-        clock = candidate.clock
-        start, end, _ = candidate.loop(repeat(None, number), clock, clock)
-        return sampling.Run(end - start, end - start, end - start, end - start)
-
-    patch.setattr(sampling.Candidate, "run_hot", run_hot)
-
-
 def a_run_starts_on_an_idle_device(machine):
-    candidate, _ = sampling.begin(lambda: machine.launch(1e-6))
-    machine.launch(1.0)
-    candidate.sample()
-    assert candidate.timing().worst < 1e-3
-
-
-def no_wait_at_the_start(patch):
-    def run_hot(candidate, number):
-        clock = candidate.clock
-        start = clock()
-        candidate.loop(repeat(None, number), clock, clock)
-        xdev.synchronize(candidate.device)
-        seconds = clock() - start
-        return sampling.Run(seconds, seconds, seconds, seconds)
-
-    patch.setattr(sampling.Candidate, "run_hot", run_hot)
+    names = {"launch": machine.launch}
+    how = {"globals": names, "device": "simulated", "number": 1, "repeat": 2}
+    assert timeit("launch(1e-6)", "launch(1.0)", **how).worst < 1e-3
 
 
 def device_time_is_that_of_the_stream_of_the_work(machine):
     with xdev.Stream("simulated"):
         timing = timeit(machine.launch, WORK, number=100, repeat=3)
     assert timing.device == pytest.approx([WORK] * 3, **NEAR)
-
-
-def events_on_the_default_stream(patch):
-    real = environment.current_stream
-
-    def default_stream(device):
-        stream = real(device)
-        simulated = stream._native._device
-        return type(stream)._of(device, simulated.null)
-
-    patch.setattr(environment, "current_stream", default_stream)
 
 
 def launch_time_is_not_that_of_a_full_queue(machine):
@@ -101,16 +58,6 @@ def the_first_call_is_apart(machine):
     assert timing.compile_time == pytest.approx(2.001, rel=1e-3)
     assert timing.worst < 2e-3
     assert any("first call took 2 s" in note for note in timing.notes)
-
-
-def no_first_call(patch):
-    def begin(call, *_, **how):
-        loop = sampling.Loop(call, "pass", {})
-        device = xdev.Device("simulated")
-        return sampling.Candidate(loop, device, queued=True, first=0.0, **how), None
-
-    patch.setattr(sampling, "begin", begin)
-    patch.setattr(sampling.Candidate, "get_ready", lambda _: None)
 
 
 def the_collector_is_off_in_a_run(machine):
@@ -170,17 +117,6 @@ def a_cold_call_finds_nothing_in_the_cache(machine):
     assert cold.wall == pytest.approx([MISS * WORK] * 2, rel=0.05)
 
 
-def nothing_is_overwritten(patch):
-    made = environment._probes["simulated"]
-
-    def without_flush(device):
-        probe = made(device)
-        probe.flush = lambda: None
-        return probe
-
-    patch.setitem(environment._probes, "simulated", without_flush)
-
-
 def cold_device_time_holds_no_wait_for_the_launch(machine):
     def call():
         machine.now += 1e-3  # the host is slow
@@ -214,15 +150,6 @@ def candidates_run_in_turn(machine):
     assert table["same"].ratio.middle == pytest.approx(1, rel=0.01)
 
 
-def one_after_the_other(patch):
-    def all_rounds(turns, rounds, _):
-        for one in turns:
-            for _ in range(rounds):
-                one.sample()
-
-    patch.setattr(comparison, "_take_turns", all_rounds)
-
-
 def results_are_compared_before_anything_is_timed(machine):
     calls = []
 
@@ -236,29 +163,22 @@ def results_are_compared_before_anything_is_timed(machine):
     assert calls == [1, 2]
 
 
-RULES = {
-    wall_time_holds_the_work: no_wait_at_the_end,
-    a_run_starts_on_an_idle_device: no_wait_at_the_start,
-    device_time_is_that_of_the_stream_of_the_work: events_on_the_default_stream,
-    launch_time_is_not_that_of_a_full_queue: {
-        (sampling, "BURST_SECONDS"): 1e9,
-        (sampling, "MOST_IN_BURST"): 10**9,
-    },
-    the_first_call_is_apart: no_first_call,
-    the_collector_is_off_in_a_run: {(sampling, "collector_off"): nullcontext},
-    a_call_that_waits_is_known: {(sampling, "TRIALS"): 0},
-    a_host_that_was_busy_elsewhere_is_no_call_that_waits: {(sampling, "TRIALS"): 1},
-    a_row_whose_device_waits_for_the_host_is_launch_bound: {
-        (result, "LAUNCH_BOUND"): float("inf")
-    },
-    a_cold_call_finds_nothing_in_the_cache: nothing_is_overwritten,
-    cold_device_time_holds_no_wait_for_the_launch: {(sampling, "AHEAD"): 0},
-    work_of_other_streams_is_reported: {(result, "ENDING"): float("inf")},
-    candidates_run_in_turn: one_after_the_other,
-    results_are_compared_before_anything_is_timed: {
-        (comparison, "check_agreement"): lambda *_: None
-    },
-}
+RULES = [
+    wall_time_holds_the_work,
+    a_run_starts_on_an_idle_device,
+    device_time_is_that_of_the_stream_of_the_work,
+    launch_time_is_not_that_of_a_full_queue,
+    the_first_call_is_apart,
+    the_collector_is_off_in_a_run,
+    a_call_that_waits_is_known,
+    a_host_that_was_busy_elsewhere_is_no_call_that_waits,
+    a_row_whose_device_waits_for_the_host_is_launch_bound,
+    a_cold_call_finds_nothing_in_the_cache,
+    cold_device_time_holds_no_wait_for_the_launch,
+    work_of_other_streams_is_reported,
+    candidates_run_in_turn,
+    results_are_compared_before_anything_is_timed,
+]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -267,13 +187,8 @@ def test_rule(rule, machine):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_check_fails_with_the_rule_switched_off(rule, machine, monkeypatch):
-    off = RULES[rule]
-    if callable(off):
-        off(monkeypatch)
-    else:
-        for place, value in off.items():
-            monkeypatch.setattr(*place, value)
+def test_the_check_fails_with_the_rule_switched_off(rule, machine, switch_off):
+    switch_off(rule.__name__)
     with pytest.raises(AssertionError):
         rule(machine)
 
@@ -283,8 +198,8 @@ def test_steady_figures_need_no_notes(machine):
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
-def test_the_kernel_that_holds_a_stream_compiles(arch):
-    core = _optional.cuda_core()
+def test_the_kernel_that_holds_a_stream_compiles(arch, holding_source, imported):
+    core = imported("cuda.core")
     options = core.ProgramOptions(arch=arch)
-    code = core.Program(environment.HOLD, "c++", options).compile("cubin").code
+    code = core.Program(holding_source, "c++", options).compile("cubin").code
     assert b"xdev_hold" in code

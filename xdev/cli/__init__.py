@@ -1,4 +1,15 @@
-"""The command line: ``xdev info | bench | timeit | memory | cache | doctor``."""
+"""The command line: ``xdev info | bench | timeit | memory | cache | doctor``.
+
+Examples
+--------
+  xdev doctor                    does everything work here, and what if not?
+  xdev bench                     how fast is a ufunc on this machine's devices?
+  xdev timeit "sum(range(9))"    how long does a statement take?
+  xdev memory program.py         what does it hold, and which line made that?
+  xdev COMMAND --help            more, with examples
+
+Every command takes --json. Settings are variables XDEV_*: xdev info lists them.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main"]
-EXAMPLES = """
-examples:
-  xdev doctor                    does everything work here, and what if not?
-  xdev bench                     how fast is a ufunc on this machine's devices?
-  xdev timeit "sum(range(9))"    how long does a statement take?
-  xdev memory program.py         what does it hold, and which line made that?
-  xdev COMMAND --help            more, with examples
-
-Every command takes --json. Settings are variables XDEV_*: xdev info lists them.
-"""
 # As argparse's own: the command was not understood, or cannot be done here.
 MISUSE = 2
 FAILED = 1
@@ -37,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(
         prog="xdev",
         description="Array code written once, run on a CPU or a CUDA GPU.",
-        epilog=EXAMPLES,
+        epilog=(__doc__ or "").partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument(

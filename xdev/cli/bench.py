@@ -19,13 +19,14 @@ from xdev.cli.info import add_command, in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import Comparison, compare, verdict
+from xdev.timing.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 Call = partial[Any]
-Triple = tuple[Any, Any, Any]
+Triple = tuple[Any, ...]  # x, y and out
 
 
 def add(x: Any, y: Any) -> Any:
@@ -62,15 +63,13 @@ class Stage:
     @cached_property
     def arrays(self) -> Triple:
         """The same as arrays of xdev on the device."""
-        x, y, _ = self.host
-        out = xdev.empty(self.n, dtype=self.dtype, device=self.device)
-        return *(xdev.asarray(a, device=self.device, copy=True) for a in (x, y)), out
+        copy = partial(xdev.asarray, device=self.device, copy=True)
+        return tuple(map(copy, self.host))
 
     @cached_property
     def cupy_arrays(self) -> Triple:
         """The same as CuPy's own arrays."""
-        cupy = _optional.cupy()
-        return tuple(map(cupy.asarray, self.host))
+        return tuple(map(_optional.cupy().asarray, self.host))
 
     @cached_property
     def numba_arrays(self) -> Triple:
@@ -83,35 +82,26 @@ class Stage:
         return xdev.vectorize(add)
 
     @cached_property
-    def numba_cpu(self) -> Any:
-        """The function by Numba, of the CPU."""
-        return self._numba("cpu")
-
-    @cached_property
-    def numba_cuda(self) -> Any:
-        """The function by Numba, of CUDA."""
-        _optional.numba_cuda()
-        return self._numba("cuda")
-
-    def _numba(self, target: str) -> Any:
+    def numba(self) -> Any:
+        """The function by Numba, of this device."""
+        if self.device.type == "cuda":
+            _optional.numba_cuda()
         numba = _optional.numba()
         scalar = numba.from_dtype(self.dtype)
-        return numba.vectorize([scalar(scalar, scalar)], target=target)(add)
+        return numba.vectorize([scalar(scalar, scalar)], target=self.device.type)(add)
 
 
 def _call(function: Any, arrays: Triple) -> Call:
-    x, y, _ = arrays
-    return partial(function, x, y)
+    return partial(function, *arrays[:2])
 
 
 def _into(function: Any, arrays: Triple) -> Call:
-    x, y, out = arrays
-    return partial(function, x, y, out=out)
+    return partial(function, *arrays[:2], out=arrays[2])
 
 
-def _round_trip(there: Any, function: Any, back: Any) -> Any:
+def _round_trip(there: Any, function: Any, back: Any, arrays: Triple) -> Call:
     """Return what uploads, calls and downloads."""
-    return lambda x, y: back(function(there(x), there(y)))
+    return _call(lambda x, y: back(function(there(x), there(y))), arrays)
 
 
 def _xdev_round_trip(stage: Stage) -> Call:
@@ -119,13 +109,12 @@ def _xdev_round_trip(stage: Stage) -> Call:
     if stage.device.type == "cpu":
         return _call(stage.ufunc, stage.host)
     there = partial(xdev.to_device, device=stage.device)
-    return _call(_round_trip(there, stage.ufunc, xdev.to_numpy), stage.host)
+    return _round_trip(there, stage.ufunc, xdev.to_numpy, stage.host)
 
 
 def _cupy_round_trip(stage: Stage) -> Call:
     cupy = _optional.cupy()
-    function = _round_trip(cupy.asarray, cupy.add, cupy.asnumpy)
-    return _call(function, stage.host)
+    return _round_trip(cupy.asarray, cupy.add, cupy.asnumpy, stage.host)
 
 
 BOTH, CPU, CUDA = ("cpu", "cuda"), ("cpu",), ("cuda",)
@@ -133,12 +122,12 @@ BOTH, CPU, CUDA = ("cpu", "cuda"), ("cpu",), ("cuda",)
 ROWS: dict[str, tuple[tuple[str, ...], Callable[[Stage], Call]]] = {
     "NumPy host arrays": (BOTH, lambda s: _call(np.add, s.host)),
     "NumPy host arrays out=": (BOTH, lambda s: _into(np.add, s.host)),
-    "Numba host arrays": (CPU, lambda s: _call(s.numba_cpu, s.host)),
-    "Numba host arrays out=": (CPU, lambda s: _into(s.numba_cpu, s.host)),
-    "Numba CUDA host arrays": (CUDA, lambda s: _call(s.numba_cuda, s.host)),
-    "Numba device arrays": (CUDA, lambda s: _call(s.numba_cuda, s.numba_arrays)),
-    "Numba device arrays out=": (CUDA, lambda s: _into(s.numba_cuda, s.numba_arrays)),
-    "Numba on CuPy arrays out=": (CUDA, lambda s: _into(s.numba_cuda, s.cupy_arrays)),
+    "Numba host arrays": (CPU, lambda s: _call(s.numba, s.host)),
+    "Numba host arrays out=": (CPU, lambda s: _into(s.numba, s.host)),
+    "Numba CUDA host arrays": (CUDA, lambda s: _call(s.numba, s.host)),
+    "Numba device arrays": (CUDA, lambda s: _call(s.numba, s.numba_arrays)),
+    "Numba device arrays out=": (CUDA, lambda s: _into(s.numba, s.numba_arrays)),
+    "Numba on CuPy arrays out=": (CUDA, lambda s: _into(s.numba, s.cupy_arrays)),
     "CuPy host arrays": (CUDA, _cupy_round_trip),
     "CuPy arrays": (CUDA, lambda s: _call(_optional.cupy().add, s.cupy_arrays)),
     "CuPy arrays out=": (CUDA, lambda s: _into(_optional.cupy().add, s.cupy_arrays)),
@@ -180,14 +169,6 @@ def contest(
     return candidates, left_out
 
 
-EXAMPLES = """
-examples:
-  xdev bench                            100,000 float32 on the default device
-  xdev bench --n 10000000 --device cpu  larger arrays, on the CPU
-  xdev bench --json before.json         keep every sample, and later
-  xdev bench --baseline before.json     end with 1 where a row is slower
-  xdev bench --json | python -m json.tool
-"""
 DTYPES = (
     *("float16", "float32", "float64", "complex64", "complex128"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -196,48 +177,26 @@ DTYPES = (
 
 def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
-    about = "time f(x, y) = x + y on host and device arrays, with and without out="
-    command = add_command(commands, "bench", run, help=about, epilog=EXAMPLES)
-    option = command.add_argument
+    option = add_command(commands, "bench", run).add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
-    option(
-        "--dtype",
-        choices=DTYPES,
-        default="float32",
-        metavar="TYPE",
-        help=f"{', '.join(DTYPES)} (default: %(default)s)",
-    )
-    option(
-        "--device",
-        type=_checked(lambda text: _timed(Device(text).require()), "use"),
-        help="cpu, cuda or cuda:N (default: XDEV_DEVICE)",
-    )
-    option(
-        "--json",
-        type=_checked(verdict.writable, "write"),
-        nargs="?",
-        const=True,
-        metavar="FILE",
-        help="write every sample to FILE; without FILE, print them and no table",
-    )
-    option(
-        "--baseline",
-        type=_checked(verdict.read_record, "read"),
-        metavar="FILE",
-        help="what an earlier --json wrote: exit 1 where a row has become slower",
-    )
+    about = f"{', '.join(DTYPES)} (default: %(default)s)"
+    option("--dtype", choices=DTYPES, default="float32", metavar="TYPE", help=about)
+    device = _checked(lambda text: _timed(Device(text).require()), "use")
+    option("--device", type=device, help="cpu, cuda or cuda:N (default: XDEV_DEVICE)")
+    file: dict[str, Any] = {"nargs": "?", "const": True, "metavar": "FILE"}
+    about = "write every sample to FILE; without FILE, print them and no table"
+    option("--json", type=_checked(verdict.writable, "write"), help=about, **file)
+    record = _checked(verdict.read_record, "read")
+    about = "what an earlier --json wrote: exit 1 where a row has become slower"
+    option("--baseline", type=record, metavar="FILE", help=about)
 
 
 def _size(text: str) -> int:
-    try:
-        n = int(text)
-    except ValueError:
-        n = 0
-    if n < 1:
+    if not (text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a whole number of at least 1"
         )
-    return n
+    return int(text)
 
 
 def _timed(device: Device) -> Device:
@@ -260,19 +219,23 @@ def _checked(read: Callable[[str], Any], use: str) -> Callable[[str], Any]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table and what it left out; return 1 where a row is slower than before.
+    """Time f(x, y) = x + y on host and device arrays, with and without out=.
 
-    Raises
-    ------
-    ConfigurationError
-        The baseline is of another task or another machine.
+    Examples
+    --------
+      xdev bench                            100,000 float32 on the default device
+      xdev bench --n 10000000 --device cpu  larger arrays, on the CPU
+      xdev bench --json before.json         keep every sample, and later
+      xdev bench --baseline before.json     end with 1 where a row is slower
+      xdev bench --json | python -m json.tool
     """
     device = options.device or _timed(default_device())
     task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
-    for key, value in task.items():  # before minutes of timing
-        old = (options.baseline or task).get(key)
-        if old != value:
-            raise ConfigurationError(f"the baseline has {key} {old}, not {value}")
+    if options.baseline:  # before minutes of timing
+        for key, value in task.items():
+            if (old := options.baseline.get(key)) != value:
+                raise ConfigurationError(f"the baseline has {key} {old}, not {value}")
+        verdict.check_machine(environment(), options.baseline)
     dtype = np.dtype(options.dtype)
     candidates, left_out = contest(options.n, dtype, device)
     moved = {  # where its arrays are, a call reads two and writes one
@@ -287,9 +250,10 @@ def run(options: argparse.Namespace) -> int:
             comparison = compare(candidates, nbytes=moved, progress=True)
     record = {**task, **comparison.as_dict(), "left_out": left_out}
     changes = options.baseline and comparison.since(options.baseline)
+    status = int(bool(changes and changes.regressed))
     if options.json is True:
         print_json(record)
-        return int(bool(changes and changes.regressed))
+        return status
     if options.json:
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"x + y of {options.n:,} {options.dtype} on {device}\n")
@@ -303,7 +267,7 @@ def run(options: argparse.Namespace) -> int:
         print(in_columns(f"  because {reason}", 4))
     if changes:
         print(f"\n{changes}")
-    return int(bool(changes and changes.regressed))
+    return status
 
 
 def show(comparison: Comparison) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,17 +21,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-BROKEN, WARNING, OK = "broken", "warning", "ok"
+LEVELS = BROKEN, WARNING, OK = "broken", "warning", "ok"
 SKIPPED = "skipped"  # a setting is not valid that the check reads
-EXAMPLES = """
-It checks for the known ways in which a set-up fails. Of each problem one line
-says what is wrong, and one what to do. The exit status is 1 if something is
-broken. With XDEV_DEVICE=cpu a missing GPU is no problem.
-
-examples:
-  xdev doctor          what is wrong here?
-  xdev doctor --json   the same for a program
-"""
 CHECKOUT = "in xdev's checkout"
 REINSTALL = f"python -m pip install -e . {CHECKOUT}"
 CUPY = {"cupy": None, "cupy_cuda11x": 11, "cupy_cuda12x": 12, "cupy_cuda13x": 13}
@@ -40,69 +31,51 @@ DRIVERS = {12: "525.60", 13: "580.65"}
 COMPUTE_MODE = 20  # cudaDevAttrComputeMode
 DEFAULT_MODE, PROHIBITED = 0, 2  # its values; all others admit one process
 FULL = 0.1  # the share of a device's memory that should be free
-HIDING = "CUDA_VISIBLE_DEVICES"
 
 # What a check found: a level, what is wrong, what to do.
 Problem = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What one check found.
-
-    Parameters
-    ----------
-    check : str
-        Its name in ``CHECKS``.
-    level : str
-        ``"broken"``, ``"warning"``, ``"ok"`` or ``"skipped"``.
-    what, way : str
-        What is wrong, and what to do; empty where all is well.
-    """
-
-    check: str
-    level: str = OK
-    what: str = ""
-    way: str = ""
-
-
 def add_to(commands: Any) -> None:
-    """Add the command to a parser's commands."""
-    about = "find what is broken in this set-up, and say what to do"
-    command = info.add_command(commands, "doctor", run, help=about, epilog=EXAMPLES)
-    info.add_json_to(command)
+    """Add the command and its options to a parser's commands."""
+    info.add_json_to(info.add_command(commands, "doctor", run))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what each check found; return 1 where something is broken, else 0."""
-    findings = list(examine())
+    """Find what is broken in this set-up, and say what to do.
+
+    It checks for the known ways in which a set-up fails. Of each problem one line
+    says what is wrong, and one what to do. The exit status is 1 if something is
+    broken. With XDEV_DEVICE=cpu a missing GPU is no problem.
+
+    Examples
+    --------
+      xdev doctor          what is wrong here?
+      xdev doctor --json   the same for a program
+    """
+    findings = [
+        (name, *problem)
+        for name, check in CHECKS.items()
+        for problem in list(_problems(check)) or [(OK, "", "")]
+    ]
     if options.json:
-        info.print_json([asdict(finding) for finding in findings])
+        keys = "check", "level", "what", "way"
+        info.print_json([dict(zip(keys, one, strict=True)) for one in findings])
     else:
-        for one in findings:
-            what = one.what and f": {one.what}"
-            print(info.in_columns(f"{one.level:<8} {one.check}{what}", 9))
-            if one.way:
-                print(info.in_columns(f"{'':<8} -> {one.way}", 12))
-        levels = [one.level for one in findings]
-        counts = (f"{levels.count(level)} {level}" for level in (BROKEN, WARNING, OK))
-        print(*counts, sep=", ")
-    return int(any(one.level == BROKEN for one in findings))
-
-
-def examine() -> Iterator[Finding]:
-    """Return what each check found, in the order of the table."""
-    for name, check in CHECKS.items():
-        problems = list(_problems(check))
-        yield from (Finding(name, *problem) for problem in problems)
-        if not problems:
-            yield Finding(name)
+        for check, level, what, way in findings:
+            print(info.in_columns(f"{level:<8} {check}{what and f': {what}'}", 9))
+            if way:
+                print(info.in_columns(f"{'':<8} -> {way}", 12))
+        counts = Counter(level for _, level, *_ in findings)
+        print(*(f"{counts[level]} {level}" for level in LEVELS), sep=", ")
+    return int(any(level == BROKEN for _, level, *_ in findings))
 
 
 def _problems(check: Callable[[], Iterator[Problem]]) -> Iterator[Problem]:
     """Run a check; an error that names its way out is a problem as well."""
     try:
-        yield from check()
+        if check not in OF_CUDA or not _config.device().startswith(("cpu", "fake")):
+            yield from check()
     except ConfigurationError:
         yield SKIPPED, "it depends on a setting that is not valid", ""
     except DeviceUnavailableError as error:
@@ -164,10 +137,10 @@ def numba() -> Iterator[Problem]:
     try:
         _optional.numba()
     except DeviceUnavailableError as error:
-        _, what, way = _split(BROKEN, str(error))
+        level, what, way = _split(BROKEN, str(error))
         if _optional.installed("numba"):
             way = "python -m pip install --upgrade numba, or the NumPy that it asks for"
-        yield BROKEN, what, way
+        yield level, what, way
         return
     if "numba_cuda" in _optional.distributions() and "row_stack" not in vars(np):
         what = (
@@ -178,47 +151,43 @@ def numba() -> Iterator[Problem]:
         yield WARNING, what, way
 
 
-def driver() -> Iterator[Problem]:
-    """Look for a driver where CuPy was installed."""
-    if _cupy_wheels() and cuda.driver_version() is None:
-        yield _split(BROKEN, cuda.NO_DRIVER)
-
-
 def wheels() -> Iterator[Problem]:
     """Look whether there is one CuPy, of the driver's and the compiler's CUDA."""
-    wheels = _cupy_wheels()
-    version = cuda.driver_version()
+    wheels, version = _cupy_wheels(), cuda.driver_version()
     newest = 12 if version is not None and version < cuda.FIRST_CUDA_13_DRIVER else 13
     extra = f"""python -m pip install ".[cu{newest}]" {CHECKOUT}"""
-    names = " ".join(name.replace("_", "-") for name in wheels)
-    anew = f"python -m pip uninstall {names}, then {extra}"
+    anew = f"python -m pip uninstall {' '.join(wheels)}, then {extra}"
     if len(wheels) > 1:
-        what = f"{names.replace(' ', ' and ')} are installed, and have the same folder"
+        what = f"{' and '.join(wheels)} are installed, and have the same folder"
         yield BROKEN, what, anew
-    for name, major in wheels.items():
-        wheel = name.replace("_", "-")
-        if major is not None and major < min(DRIVERS):
+    parts = cubins.installed()["nvjitlink"]
+    compilers = {int(part.partition(".")[0]) for part in parts.split("+") if part}
+    for wheel, major in wheels.items():
+        if major is None:
+            continue
+        if major < min(DRIVERS):
             yield BROKEN, f"{wheel} is of CUDA {major}, which xdev does not use", anew
-        elif major is not None and version is not None and major > version // 1000:
+        elif version is not None and major > version // 1000:
             what = (
                 f"{wheel} needs a driver of CUDA {major}, and this one is of CUDA "
                 f"{version // 1000}.{version % 1000 // 10}"
             )
             update = f"update the driver to {DRIVERS[major]} or newer"
             yield BROKEN, what, f"{update}, or {anew}"
-        parts = cubins.installed()["nvjitlink"]
-        majors = {int(part.partition(".")[0]) for part in parts.split("+") if part}
-        if major is not None and majors and major not in majors:
+        if compilers and major not in compilers:
             what = f"{wheel} is of CUDA {major}, numba-cuda's compiler of CUDA {parts}"
             yield BROKEN, what, anew
 
 
-def hidden() -> Iterator[Problem]:
-    """Look whether the environment hides every device."""
-    value = os.environ.get(HIDING)
-    if value is not None and cuda.driver_version() and not _cuda_devices():
-        what = f"{HIDING}={value!r} hides every GPU, or names one that is not there"
-        yield BROKEN, what, f"unset {HIDING}, or name devices that nvidia-smi -L lists"
+def gpu() -> Iterator[Problem]:
+    """Say why CUDA cannot be used, where the check of CuPy has not said it."""
+    name = _config.device()
+    reason = Device("cuda" if name == "auto" else name).reason
+    if reason and list(wheels()):
+        yield SKIPPED, "it cannot be used, as said above", ""
+    elif reason:
+        wanted = _cupy_wheels() or name != "auto"
+        yield _split(BROKEN if wanted else WARNING, reason)
 
 
 def compiler() -> Iterator[Problem]:
@@ -226,24 +195,35 @@ def compiler() -> Iterator[Problem]:
     if _cupy_wheels():
         cubins.adapter()
         cubins.check()
-    return
-    yield
+    yield from ()
 
 
 def cards() -> Iterator[Problem]:
     """Look for devices that other processes hold."""
-    for device, mode, memory in _cards():
-        if memory is None or mode != DEFAULT_MODE:
+    for device in _cuda_devices():
+        mode, free, total = _card(device)
+        if mode != DEFAULT_MODE or not total:
             admits = "no" if mode == PROHIBITED else "one"
-            refuses = "" if memory else ", and refuses this one"
+            refuses = "" if total else ", and refuses this one"
             what = f"{device} admits {admits} process{refuses}"
-            level = WARNING if memory else BROKEN
+            level = WARNING if total else BROKEN
             yield level, what, f"sudo nvidia-smi -i {device.index} -c DEFAULT"
-        elif memory[0] < FULL * memory[1]:
-            free, total = map(registry.text_of, memory)
-            what = f"{device} has {free} of {total} free: others hold the rest"
-            way = f"end processes that nvidia-smi lists, or choose by {HIDING}"
+        elif free < FULL * total:
+            sizes = " of ".join(map(registry.text_of, (free, total)))
+            what = f"{device} has {sizes} free: others hold the rest"
+            way = "end processes that nvidia-smi lists, or set CUDA_VISIBLE_DEVICES"
             yield WARNING, what, way
+
+
+def _card(device: Device) -> tuple[int, int, int]:
+    """Return a device's mode, and its free and whole memory [B]; 0 if it refuses us."""
+    runtime = _optional.cupy().cuda.runtime
+    mode = runtime.deviceGetAttribute(COMPUTE_MODE, device.index)
+    try:
+        with device.native:
+            return mode, *runtime.memGetInfo()
+    except runtime.CUDARuntimeError:
+        return mode, 0, 0
 
 
 def limit() -> Iterator[Problem]:
@@ -277,50 +257,18 @@ def use() -> Iterator[Problem]:
                 yield BROKEN, what, "mend what is above, then run xdev doctor again"
 
 
-def gpu() -> Iterator[Problem]:
-    """Say why CUDA cannot be used, where no other check has said it."""
-    name = _config.device()
-    reason = Device("cuda" if name == "auto" else name).reason
-    if reason and any(list(check()) for check in (driver, wheels, hidden)):
-        yield SKIPPED, "it cannot be used, as said above", ""
-    elif reason:
-        wanted = _cupy_wheels() or name != "auto"
-        yield _split(BROKEN if wanted else WARNING, reason)
-
-
-def _without_gpu() -> bool:
-    return _config.device().startswith(("cpu", "fake"))
-
-
-def _if_wanted(check: Callable[[], Iterator[Problem]]) -> Any:
-    """Return a check that looks only where a GPU may be used."""
-    return lambda: iter(()) if _without_gpu() else check()
-
-
 def _cupy_wheels() -> dict[str, int | None]:
     """Return the CuPy distributions that are installed, and the CUDA major of each."""
     installed = _optional.distributions()
-    return {name: major for name, major in CUPY.items() if name in installed}
+    return {
+        name.replace("_", "-"): major
+        for name, major in CUPY.items()
+        if name in installed
+    }
 
 
 def _cuda_devices() -> list[Device]:
     return [device for device in devices() if device.type == "cuda"]
-
-
-def _cards() -> Iterator[tuple[Device, int, tuple[int, int] | None]]:
-    """Yield each CUDA device, its mode, and its memory: free, and all of it [B].
-
-    The memory is None where the device refuses this process.
-    """
-    for device in _cuda_devices():
-        runtime = _optional.cupy().cuda.runtime
-        mode = runtime.deviceGetAttribute(COMPUTE_MODE, device.index)
-        try:
-            with device.native:
-                memory = runtime.memGetInfo()
-        except runtime.CUDARuntimeError:
-            memory = None
-        yield device, mode, memory
 
 
 CHECKS: dict[str, Callable[[], Iterator[Problem]]] = {
@@ -329,13 +277,12 @@ CHECKS: dict[str, Callable[[], Iterator[Problem]]] = {
     "native part": compiled,
     "kernel cache": cache,
     "Numba and NumPy": numba,
-    "CUDA driver": _if_wanted(driver),
-    "CuPy": _if_wanted(wheels),
-    "visible GPUs": _if_wanted(hidden),
-    "GPU": _if_wanted(gpu),
-    "CUDA compiler": _if_wanted(compiler),
-    "GPU memory": _if_wanted(cards),
+    "CuPy": wheels,
+    "GPU": gpu,
+    "CUDA compiler": compiler,
+    "GPU memory": cards,
     "memory limit": limit,
-    "processes": _if_wanted(forks),
+    "processes": forks,
     "every device": use,
 }
+OF_CUDA = {wheels, gpu, compiler, cards, forks}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import itertools
 import json
 import os
@@ -28,17 +29,6 @@ if TYPE_CHECKING:
 
 
 DAY = 24 * 60 * 60  # seconds
-EXAMPLES = """
-examples:
-  xdev cache                   list what was used last
-  xdev cache --all             list everything that is kept
-  xdev cache clear             remove all of it
-  xdev cache clear --older 30  remove what was not used for 30 days
-  xdev cache warm              compile the functions' CUDA kernels ahead
-  xdev cache warm --functions add,sum,sort --dtypes float32
-  xdev cache path              print the folder
-  xdev cache --json            all of it for a program, in bytes and seconds
-"""
 COLUMNS = 80  # of a terminal
 LATEST = 40  # entries that are listed
 #: What ``xdev cache warm`` calls, beside all elementwise functions.
@@ -47,182 +37,46 @@ FUNCTIONS = (
     *("cumulative_prod", "cumulative_sum", "max", "mean", "min", "nonzero", "prod"),
     *("roll", "sort", "std", "sum", "unique_counts", "unique_values", "var"),
 )
-KINDS = ["float32", "float64", "int64"]
-ENTRY = ("kind", "name", "nbytes", "age", "hits")
+DTYPES = ["float32", "float64", "int64"]
 OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
+SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
+#: The other project of that name is installed.
+NAMESAKE = (
+    "the distribution xdev {} is installed too, another project with the same module "
+    "name"
+)
+WITHOUT_NAMESAKE = (
+    "python -m pip uninstall xdev, then, in xdev's checkout, python -m pip install "
+    "--force-reinstall ."
+)
 
 
 def add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], **texts: str
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add a command to a parser's; its help keeps the lines of its texts."""
-    keep_lines = argparse.RawDescriptionHelpFormatter
-    command: argparse.ArgumentParser
-    command = commands.add_parser(name, formatter_class=keep_lines, **texts)
+    """Add a command to a parser's; the function's docstring is its help."""
+    about, _, examples = (inspect.getdoc(run) or "").partition("\n\n")
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.set_defaults(run=run)
     return command
 
 
-def add_cache_to(commands: Any) -> None:
-    """Add ``xdev cache`` to a parser's commands."""
-    about = "list or clear the compiled code that is kept on disk"
-    command = add_command(commands, "cache", listed, help=about, epilog=EXAMPLES)
-    command.add_argument(
-        "--all", action="store_true", help=f"list more than the latest {LATEST}"
-    )
-    actions = command.add_subparsers(metavar="action")
-    clear = add_command(actions, "clear", cleared, help="remove compiled code")
-    clear.add_argument(
-        "--older",
-        type=days,
-        default=0.0,
-        metavar="DAYS",
-        help="only what was not used for so long",
-    )
-    about = "compile the functions' CUDA kernels ahead"
-    warm = add_command(actions, "warm", warmed, help=about)
-    warm.add_argument(
-        "--functions", type=names, help="names of xdev's, with commas (default: all)"
-    )
-    warm.add_argument(
-        "--dtypes", type=names, default=KINDS, help=f"({','.join(KINDS)})"
-    )
-    path = add_command(actions, "path", folder_of, help="print the folder")
-    add_json_to(command, clear, warm, path)
+def add_json_to(*commands: argparse.ArgumentParser) -> None:
+    """Add the option ``--json`` to commands that print JSON then."""
+    about = "print JSON, for a program"
+    for command in commands:
+        command.add_argument("--json", action="store_true", help=about)
 
 
-def names(text: str) -> list[str]:
-    """Return the names that stand between commas."""
-    return [name.strip() for name in text.split(",")]
-
-
-def listed(options: argparse.Namespace) -> int:
-    """Print the folder, and its entries, the last used first."""
-    now = time.time()
-    entries: list[dict[str, Any]] = []
-    files = sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime)
-    for path, status in files[: None if options.all or options.json else LATEST]:
-        hits, saved, name = _disk_cache.described(path) or (0, now, "(damaged)")
-        row = path.parent.name, name, status.st_size, now - saved, hits
-        entries.append(dict(zip(ENTRY, row, strict=True)))
-    if options.json:
-        print_json(**cache_facts(), entries=entries)
-        return 0
-    print(*cache_summary().values(), sep="\n")
-    if entries:
-        print(f"{'kind':<8} {'function':<36} {'size':>12} {'age':>8} {'hits':>8}")
-    for kind, name, nbytes, seconds, hits in map(dict.values, entries):
-        size, age = text_of(nbytes), f"{seconds / DAY:.1f} d"
-        print(f"{kind:<8} {name:<36.36} {size:>12} {age:>8} {hits:>8}")
-    if len(files) > len(entries):
-        print(f"and {len(files) - len(entries):,} more: xdev cache --all")
-    return 0
-
-
-def cleared(options: argparse.Namespace) -> int:
-    """Remove the entries that were not used for some time, and say how many."""
-    latest = time.time() - options.older * DAY
-    old = [(path, s) for path, s in _disk_cache.files() if s.st_mtime <= latest]
-    for path, _ in old:
-        path.unlink(missing_ok=True)
-    nbytes = sum(status.st_size for _, status in old)
-    folder = _config.cache_dir()
-    if options.json:
-        print_json(folder=str(folder), removed=len(old), nbytes=nbytes)
-    else:
-        print(f"{folder}: {len(old)} entries removed, {text_of(nbytes)}")
-    return 0
-
-
-def warmed(options: argparse.Namespace) -> int:
-    """Call functions on the GPU, so that their kernels are kept; say how many are new.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        There is no GPU.
-    ConfigurationError
-        A function or a data type that there is not, or nothing can be kept.
-    """
-    device = Device("cuda").require()
-    own = [n for n in xdev.__all__ if isinstance(getattr(xdev, n), type(xdev.add))]
-    every = sorted({*own, *FUNCTIONS})
-    chosen = options.functions or every
-    known = {"functions": every, "dtypes": [*xdev.__array_namespace_info__().dtypes()]}
-    for what, given in (("functions", chosen), ("dtypes", options.dtypes)):
-        wrong = sorted(set(given) - set(known[what]))
-        if wrong:
-            listed = ", ".join(known[what])
-            raise ConfigurationError(
-                f"--{what} has {', '.join(wrong)}; there are {listed}"
-            )
-    before = cache_facts()
-    if before["problem"] is not None:
-        raise ConfigurationError(cache_summary()["problem"])
-    pairs = list(itertools.product(chosen, options.dtypes))
-    with use_device(device), Progress("kernels", len(pairs)) as progress:
-        for name, dtype in pairs:
-            _warm(getattr(xdev, name), xdev.ones(4096, dtype=getattr(xdev, dtype)))
-            progress.update()
-    new = cache_facts()["count"] - before["count"]
-    if options.json:
-        print_json(folder=before["folder"], calls=len(pairs), new=new)
-    else:
-        print(f"{before['folder']}: {new} kernels are new, of {len(pairs)} calls")
-    return 0
-
-
-def _warm(function: Callable[..., Any], x: Any) -> None:
-    """Call a function in its plain uses, where it takes the data type."""
-    if function is xdev.concat:
-        function([x, x])
-    elif function is xdev.roll:
-        function(x, 1)
-    else:
-        count = getattr(function, "nin", 1)
-        uses = [(x,) * count] if count == 1 else [(x, x), (x, 2)]
-        with suppress(TypeError):
-            for arguments in uses:
-                function(*arguments)
-
-
-def folder_of(options: argparse.Namespace) -> int:
-    """Print the cache's folder."""
-    folder = str(_config.cache_dir())
-    if options.json:
-        print_json(folder=folder)
-    else:
-        print(folder)
-    return 0
-
-
-def cache_facts() -> dict[str, Any]:
-    """Return the folder, its entries and size, and why nothing can be kept in it."""
-    sizes = [status.st_size for _, status in _disk_cache.files()]
-    return {
-        "folder": str(_config.cache_dir()),
-        "count": len(sizes),
-        "nbytes": sum(sizes),
-        "problem": _disk_cache.problem(),
-    }
-
-
-def cache_summary() -> dict[str, str]:
-    """Return the same in words."""
-    facts = cache_facts()
-    size = f"{facts['count']} entries, {text_of(facts['nbytes'])}"
-    lines = {"folder": f"{facts['folder']}: {size}"}
-    if facts["problem"] is not None:
-        lines["problem"] = (
-            f"nothing is kept on disk, only in each process: {facts['problem']}; "
-            f"{OWN_FOLDER}"
-        )
-    return lines
-
-
-def print_json(*values: Any, **facts: Any) -> None:
-    """Print a value, or names and values, as JSON."""
-    print(json.dumps(*values or (facts,), indent=1))
+def print_json(facts: object) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(facts, indent=1))
 
 
 def in_columns(text: str, indent: int) -> str:
@@ -241,12 +95,25 @@ def in_columns(text: str, indent: int) -> str:
     )
 
 
-def add_json_to(*commands: argparse.ArgumentParser) -> None:
-    """Add the option ``--json`` to commands that print JSON then."""
-    for command in commands:
-        command.add_argument(
-            "--json", action="store_true", help="print JSON, for a program"
-        )
+def add_cache_to(commands: Any) -> None:
+    """Add ``xdev cache`` to a parser's commands."""
+    command = add_command(commands, "cache", listed)
+    about = f"list more than the latest {LATEST}"
+    command.add_argument("--all", action="store_true", help=about)
+    actions = command.add_subparsers(metavar="action")
+    clear = add_command(actions, "clear", cleared)
+    about = "only what was not used for so many days"
+    clear.add_argument("--older", type=days, default=0.0, metavar="DAYS", help=about)
+    warm = add_command(actions, "warm", warmed)
+    warm.add_argument("--functions", type=names, help="names, with commas (all)")
+    about = f"({','.join(DTYPES)})"
+    warm.add_argument("--dtypes", type=names, default=DTYPES, help=about)
+    add_json_to(command, clear, warm, add_command(actions, "path", folder_of))
+
+
+def names(text: str) -> list[str]:
+    """Return the names that stand between commas."""
+    return text.replace(" ", "").split(",")
 
 
 def days(text: str) -> float:
@@ -257,46 +124,156 @@ def days(text: str) -> float:
     return number
 
 
-SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
-#: The other project of that name is installed.
-NAMESAKE = (
-    "the distribution xdev {} is installed too, another project with the same module "
-    "name"
-)
-WITHOUT_NAMESAKE = (
-    "python -m pip uninstall xdev, then, in xdev's checkout, python -m pip install "
-    "--force-reinstall ."
-)
+def listed(options: argparse.Namespace) -> int:
+    """List or clear the compiled code that is kept on disk.
+
+    Examples
+    --------
+      xdev cache                   list what was used last
+      xdev cache --all             list everything that is kept
+      xdev cache clear             remove all of it
+      xdev cache clear --older 30  remove what was not used for 30 days
+      xdev cache warm              compile the functions' CUDA kernels ahead
+      xdev cache warm --functions add,sum,sort --dtypes float32
+      xdev cache path              print the folder
+      xdev cache --json            all of it for a program, in bytes and seconds
+    """
+    now = time.time()
+    entries: list[dict[str, Any]] = []
+    files = sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime)
+    for path, status in files[: None if options.all or options.json else LATEST]:
+        hits, saved, name = _disk_cache.described(path) or (0, now, "(damaged)")
+        entry = {"kind": path.parent.name, "name": name, "nbytes": status.st_size}
+        entries.append(entry | {"age": now - saved, "hits": hits})
+    if options.json:
+        print_json(cache_facts() | {"entries": entries})
+        return 0
+    print(*cache_summary().values(), sep="\n")
+    if entries:
+        print(f"{'kind':<8} {'function':<36} {'size':>12} {'age':>8} {'hits':>8}")
+    for kind, name, nbytes, seconds, hits in map(dict.values, entries):
+        size, age = text_of(nbytes), f"{seconds / DAY:.1f} d"
+        print(f"{kind:<8} {name:<36.36} {size:>12} {age:>8} {hits:>8}")
+    if len(files) > len(entries):
+        print(f"and {len(files) - len(entries):,} more: xdev cache --all")
+    return 0
+
+
+def cleared(options: argparse.Namespace) -> int:
+    """Remove compiled code."""
+    latest = time.time() - options.older * DAY
+    old = [(path, s) for path, s in _disk_cache.files() if s.st_mtime <= latest]
+    for path, _ in old:
+        path.unlink(missing_ok=True)
+    nbytes = sum(status.st_size for _, status in old)
+    text = f": {len(old)} entries removed, {text_of(nbytes)}"
+    return told_of_folder(options, text, removed=len(old), nbytes=nbytes)
+
+
+def warmed(options: argparse.Namespace) -> int:
+    """Compile the functions' CUDA kernels ahead."""
+    device = Device("cuda").require()
+    own = [n for n in xdev.__all__ if isinstance(getattr(xdev, n), type(xdev.add))]
+    every = sorted({*own, *FUNCTIONS})
+    chosen = options.functions or every
+    known = {"functions": every, "dtypes": [*xdev.__array_namespace_info__().dtypes()]}
+    for what, given in (("functions", chosen), ("dtypes", options.dtypes)):
+        if wrong := sorted(set(given) - set(known[what])):
+            raise ConfigurationError(
+                f"--{what} has {', '.join(wrong)}; there are {', '.join(known[what])}"
+            )
+    if problem := cache_summary().get("problem"):
+        raise ConfigurationError(problem)
+    before = cache_facts()["count"]
+    pairs = list(itertools.product(chosen, options.dtypes))
+    with use_device(device), Progress("kernels", len(pairs)) as progress:
+        for name, dtype in pairs:
+            _warm(getattr(xdev, name), xdev.ones(4096, dtype=getattr(xdev, dtype)))
+            progress.update()
+    new = cache_facts()["count"] - before
+    text = f": {new} kernels are new, of {len(pairs)} calls"
+    return told_of_folder(options, text, calls=len(pairs), new=new)
+
+
+def _warm(function: Callable[..., Any], x: Any) -> None:
+    """Call a function in its plain uses, where it takes the data type."""
+    if function is xdev.concat:
+        function([x, x])
+    elif function is xdev.roll:
+        function(x, 1)
+    else:
+        binary = getattr(function, "nin", 1) > 1
+        with suppress(TypeError):
+            for arguments in [(x, x), (x, 2)] if binary else [(x,)]:
+                function(*arguments)
+
+
+def folder_of(options: argparse.Namespace) -> int:
+    """Print the folder."""
+    return told_of_folder(options)
+
+
+def told_of_folder(options: argparse.Namespace, text: str = "", **facts: object) -> int:
+    """Print the cache's folder and what became of it, in words or as JSON."""
+    folder = str(_config.cache_dir())
+    if options.json:
+        print_json({"folder": folder, **facts})
+    else:
+        print(f"{folder}{text}")
+    return 0
+
+
+def cache_facts() -> dict[str, Any]:
+    """Return the folder, its entries and size, and why nothing can be kept in it."""
+    sizes = [status.st_size for _, status in _disk_cache.files()]
+    return {
+        "folder": str(_config.cache_dir()),
+        "count": len(sizes),
+        "nbytes": sum(sizes),
+        "problem": _disk_cache.problem(),
+    }
+
+
+def cache_summary() -> dict[str, str]:
+    """Return the same in words."""
+    folder, count, nbytes, problem = cache_facts().values()
+    lines = {"folder": f"{folder}: {count} entries, {text_of(nbytes)}"}
+    if problem is not None:
+        lines["problem"] = (
+            f"nothing is kept on disk, only in each process: {problem}; {OWN_FOLDER}"
+        )
+    return lines
 
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    command = add_command(
-        commands,
-        "info",
-        run,
-        help="print devices, versions and settings, and try every device",
-        epilog="It tries a function and a ufunc on every device. What is wrong, and\n"
-        "what to do, tells xdev doctor; xdev info tells what there is.",
-    )
-    add_json_to(command)
+    add_json_to(add_command(commands, "info", run))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the report; return 1 where a device that is there fails, else 0."""
+    """Print devices, versions and settings, and try every device.
+
+    It tries a function and a ufunc on every device. What is wrong, and
+    what to do, tells xdev doctor; xdev info tells what there is.
+    """
     problems = {
-        f"{device!s:<8} {name}": try_operation(operation, device)
+        f"{device} {name}": try_operation(operation, device)
         for device in devices()
         for name, operation in OPERATIONS.items()
     }
     sections: dict[str, Mapping[str, Any]] = {
-        "versions": _versions(),
+        "versions": versions()
+        | {"native part": native.STATE, "platform": platform.platform()},
         "devices": _devices(),
         "workers": _workers(),
-        "settings": _settings(),
+        "settings": {
+            name: f"{value}{'' if is_set else '  (default)'}"
+            for name, (value, is_set) in _config.values().items()
+        }
+        | dict.fromkeys(_config.unknown(), "is not a setting of xdev"),
         "compiled code": cache_summary(),
         "operations": {
-            " ".join(name.split()): f"FAIL: {problem}" if problem else "PASS"
+            name: f"FAIL: {problem}" if problem else "PASS"
             for name, problem in problems.items()
         },
         "memory pools": _pools(),  # last: a device's first use installs bridges
@@ -318,14 +295,6 @@ def _print(sections: Mapping[str, Mapping[str, Any]]) -> None:
     namesake = _optional.distributions().get("xdev")
     if namesake is not None:
         print(f"warning: {NAMESAKE.format(namesake)}: {WITHOUT_NAMESAKE}")
-
-
-def _versions() -> dict[str, str | None]:
-    return {
-        **versions(),
-        "native part": native.STATE,
-        "platform": platform.platform(),
-    }
 
 
 def _devices() -> dict[str, str]:
@@ -354,13 +323,6 @@ def _workers() -> dict[str, str]:
         return {"scheduler": f"{address} does not answer: {error}"}
 
 
-def _settings() -> dict[str, str]:
-    return {
-        name: f"{value}{'' if is_set else '  (default)'}"
-        for name, (value, is_set) in _config.values().items()
-    } | dict.fromkeys(_config.unknown(), "is not a setting of xdev")
-
-
 def _pools() -> dict[str, str]:
     rows = {"policy": _config.memory_pool()}
     for device in devices():
@@ -372,27 +334,19 @@ def _pools() -> dict[str, str]:
     return rows
 
 
-def _array_operation(device: Device) -> bool:
+def _array(device: Device) -> bool:
     x = xdev.arange(1000, dtype=xdev.float32, device=device)
-    total = xdev.to_numpy(xdev.sum(xdev.add(x, x)))
-    return bool(total == 999 * 1000)
+    return bool(xdev.to_numpy(xdev.sum(xdev.add(x, x))) == 999 * 1000)
 
 
 def _ufunc(device: Device) -> bool:
-    @xdev.vectorize
-    def twice(x: Any) -> Any:
-        return x + x
-
     x = xdev.arange(1000, dtype=xdev.float32, device=device)
-    out = xdev.empty(1000, dtype=xdev.float32, device=device)
-    twice(x, out=out)
+    out = xdev.empty_like(x)
+    xdev.vectorize(lambda x: x + x)(x, out=out)
     return bool(np.array_equal(xdev.to_numpy(out), 2 * np.arange(1000)))
 
 
-OPERATIONS: dict[str, Callable[[Device], bool]] = {
-    "array": _array_operation,
-    "@vectorize out=": _ufunc,
-}
+OPERATIONS = {"array": _array, "@vectorize out=": _ufunc}
 
 
 def try_operation(operation: Callable[[Device], bool], device: Device) -> str | None:

@@ -7,7 +7,7 @@ import io
 import pickle
 import runpy
 import sys
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
@@ -19,48 +19,39 @@ from xdev.memory import registry, tracking
 from xdev.memory.history import draw, snapshot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 SAVED = ".pickle"  # how the name of a saved snapshot ends
-EXAMPLES = """
-examples:
-  xdev memory program.py --its --options     run a program and report
-  xdev memory --plot out.png program.py      draw its timeline and its blocks
-  xdev memory --snapshot out.pickle program.py
-                                             for https://pytorch.org/memory_viz
-  xdev memory --plot out.png out.pickle      draw what was saved
-  xdev memory --json program.py > out.json   for a program; what program.py
-                                             prints goes to standard error
-"""
 
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    about = "print the memory report, of a program too; draw it"
-    command = add_command(commands, "memory", run, help=about, epilog=EXAMPLES)
-    command.add_argument(
-        "--plot",
-        type=Path,
-        metavar="FILE.png",
-        help="draw bytes over time and where the blocks lie",
-    )
-    command.add_argument(
-        "--snapshot",
-        type=Path,
-        metavar="FILE.pickle",
-        help="save the events and the blocks in PyTorch's format",
-    )
+    command = add_command(commands, "memory", run)
+    option = command.add_argument
+    about = "draw bytes over time and where the blocks lie"
+    option("--plot", type=Path, metavar="FILE.png", help=about)
+    about = "save the events and the blocks in PyTorch's format"
+    option("--snapshot", type=Path, metavar="FILE.pickle", help=about)
     add_json_to(command)
-    command.add_argument(
-        "program",
-        nargs=argparse.REMAINDER,
-        help="a Python program and its arguments, or a saved snapshot "
-        f"({SAVED}); left out, it is this process that is reported",
-    )
+    about = "a Python program and its arguments, or a saved snapshot (.pickle)"
+    option("program", nargs=argparse.REMAINDER, help=about)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the report and write the files; return the program's exit status."""
+    """Print the memory report, of a program too; draw it.
+
+    Without a program it is this process that is reported.
+
+    Examples
+    --------
+      xdev memory program.py --its --options     run a program and report
+      xdev memory --plot out.png program.py      draw its timeline and its blocks
+      xdev memory --snapshot out.pickle program.py
+                                                 for https://pytorch.org/memory_viz
+      xdev memory --plot out.png out.pickle      draw what was saved
+      xdev memory --json program.py > out.json   for a program; what program.py
+                                                 prints goes to standard error
+    """
     if options.plot:
         _optional.matplotlib_figure()  # missing, it is missed before the program runs
     for path in (options.plot, options.snapshot):
@@ -79,14 +70,16 @@ def run(options: argparse.Namespace) -> int:
             raise ConfigurationError(f"{program} can be drawn: give --plot FILE.png")
         _write(options, _read(program))
         return 0
-    with tracking.track(), ExitStack() as ending:
-        ending.callback(memory.record_history, enabled=False)
+    with tracking.track():
         memory.record_history()
-        with redirect_stdout(sys.stderr if options.json else sys.stdout):
-            status, held = _run(words)
-        used = list(dict.fromkeys(owner for owner, _ in registry.everything()))
-        _report(used, options, [*map(memory.summary, used), tracking.report()])
-        _write(options)
+        try:
+            with redirect_stdout(sys.stderr if options.json else sys.stdout):
+                status, held = _run(words)
+            used = list(dict.fromkeys(owner for owner, _ in registry.everything()))
+            _report(used, options, [*map(memory.summary, used), tracking.report()])
+            _write(options)
+        finally:
+            memory.record_history(enabled=False)
         del held  # so long, the program's arrays were as at its end
     return status
 
@@ -120,18 +113,24 @@ def _facts(device: Device) -> dict[str, Any]:
 
 
 def _run(words: list[str]) -> tuple[int, object]:
-    """Run a program; return its exit status, and what keeps its variables."""
-    with _words_of(words):
-        try:
-            return 0, runpy.run_path(words[0], run_name="__main__")
-        except SystemExit as end:
-            if end.code is None or isinstance(end.code, int):
-                return end.code or 0, end
-            print(end.code, file=sys.stderr)
-            return 1, end
-        except BaseException as error:  # noqa: BLE001 - a report is wanted all the same
-            _show(error, words[0])
-            return 1, error
+    """Run a program; return its exit status, and what keeps its variables.
+
+    It finds its arguments, and the modules beside it.
+    """
+    before = sys.argv, sys.path
+    sys.argv, sys.path = words, [str(Path(words[0]).resolve().parent), *sys.path]
+    try:
+        return 0, runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0, end
+        print(end.code, file=sys.stderr)
+        return 1, end
+    except BaseException as error:  # noqa: BLE001 - a report is wanted all the same
+        _show(error, words[0])
+        return 1, error
+    finally:
+        sys.argv, sys.path = before
 
 
 def _show(error: BaseException, program: str) -> None:
@@ -141,17 +140,6 @@ def _show(error: BaseException, program: str) -> None:
         frames = frames.tb_next
     error.__traceback__ = frames
     _tracebacks.show(type(error), error, frames)
-
-
-@contextmanager
-def _words_of(words: list[str]) -> Iterator[None]:
-    """Let a program find its arguments, and the modules beside it."""
-    before = sys.argv, sys.path
-    sys.argv, sys.path = words, [str(Path(words[0]).resolve().parent), *sys.path]
-    try:
-        yield
-    finally:
-        sys.argv, sys.path = before
 
 
 def _write(options: argparse.Namespace, saved: dict[str, Any] | None = None) -> None:

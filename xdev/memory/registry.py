@@ -434,8 +434,7 @@ def summary(device: object = None, kind: str | None = None) -> str:
         text = "{} in use, {} cached".format(*map(text_of, parts))
         bars.append((pool.name, parts, (look.peak_reserved,), text))
     report = Report("\n".join(lines))
-    most = max((look for _, _, (look,), _ in bars), default=0)
-    report.bars = _html.bars("bytes in use, cached, and held at most", bars, most)
+    report.bars = _html.bars("bytes in use, cached, and held at most", bars)
     return report
 
 

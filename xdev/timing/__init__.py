@@ -1,7 +1,12 @@
 """Measure: ``timeit`` one function, ``compare`` several, ``sweep`` over sizes."""
 
-from xdev.timing.comparison import Comparison, ResultsDifferError, Row, compare
-from xdev.timing.environment import copy_bandwidth
+from xdev.timing.comparison import (
+    Comparison,
+    ResultsDifferError,
+    Row,
+    compare,
+    copy_bandwidth,
+)
 from xdev.timing.result import Timing
 from xdev.timing.sampling import timeit
 from xdev.timing.sweeps import Sweep, sweep

@@ -6,28 +6,30 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xdev import _html, memory
+from xdev import _html, facade, memory
+from xdev._forks import module_lock
 from xdev._progress import Progress
+from xdev.compile import threads
+from xdev.device import Device, as_device
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.registry import text_of
 from xdev.timing import verdict
-from xdev.timing.environment import copy_bandwidth, device_name, environment
+from xdev.timing.environment import device_name, environment
 from xdev.timing.result import format_time, plus_minus
 from xdev.timing.sampling import Candidate, begin, whole
-from xdev.transfer import to_numpy
+from xdev.transfer import to_device, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from xdev.device import Device
     from xdev.timing.result import Timing
     from xdev.timing.verdict import Changes, Ratio
 
@@ -53,27 +55,19 @@ class ResultsDifferError(XdevError, ValueError):
     """
 
 
-WHOLE = " as a whole"  # of a list or mapping, beside its parts
+def to_host(result: object) -> object:
+    """Copy a result to the host; a mapping or a list of arrays becomes a ``dict``.
 
-
-def to_host(result: object, place: str = "") -> dict[str, object]:
-    """Copy the parts of a result to the host, by their places in it.
-
-    Of a mapping or of a list of arrays they are several. They are copied always, since
-    the next candidate may write into the same buffer.
+    They are copied always, since the next candidate may write into the same buffer.
     """
-    kind = "mapping"
     if isinstance(result, tuple | list) and any(map(_has_parts, result)):
-        result, kind = dict(enumerate(result)), "list"
+        result = dict(enumerate(result))
     if isinstance(result, Mapping):
-        parts: dict[str, object] = {f"{place}{WHOLE}": f"{kind} of {len(result)}"}
-        for key, part in result.items():
-            parts |= to_host(part, f"{place}[{key!r}]")
-        return parts
+        return {key: to_host(part) for key, part in result.items()}
     if result is None or isinstance(result, str):
-        return {place: result}
+        return result
     is_array = hasattr(result, "shape")
-    return {place: np.array(to_numpy(result)) if is_array else np.asarray(result)}
+    return np.array(to_numpy(result)) if is_array else np.asarray(result)
 
 
 def _has_parts(part: object) -> bool:
@@ -83,106 +77,78 @@ def _has_parts(part: object) -> bool:
     return isinstance(part, Mapping) or hasattr(part, "shape")
 
 
-def _places(parts: dict[str, object]) -> list[str]:
-    return [place for place in parts if not place.endswith(WHOLE)]
-
-
 def check_agreement(
-    first: tuple[str, dict[str, object]],
-    second: tuple[str, dict[str, object]],
-    rtol: float | None,
+    first: tuple[str, object], second: tuple[str, object], rtol: float | None
 ) -> None:
     """Raise unless two named results, both from :func:`to_host`, agree.
 
-    Parameters
-    ----------
-    first, second : tuple of str and dict
-        The candidates' names and results.
-    rtol : float or None
-        Allowed relative difference of an element; None for 64 spacings of the
-        coarser dtype, and 4 spacings of the largest value for what cancelled to near
-        zero. Integers and bools must be equal.
-
-    Raises
-    ------
-    ResultsDifferError
-        They differ; the text names both candidates and the largest difference.
+    ``rtol`` is the relative difference that elements may have; None for 64 spacings of
+    the coarser dtype, and 4 spacings of the largest value for what cancelled to near
+    zero. Integers and bools must be equal.
     """
     (name, expected), (other, actual) = first, second
-    said = f"parts {_places(expected)} against {_places(actual)}"
-    if expected.keys() == actual.keys():
-        said = ""
-        for place, part in expected.items():
-            difference = _difference(part, actual[place], rtol)
-            if difference:
-                said = f"in part {place} {difference}" if place else difference
-                break
-    if said:
+    if said := _difference(expected, actual, rtol):
         raise ResultsDifferError(
             f"{name!r} and {other!r} return different results: {said}"
         )
 
 
-def _difference(expected: object, actual: object, rtol: float | None) -> str:
-    """Say in words how two parts of results differ; nothing where they agree."""
+def _difference(
+    expected: object, actual: object, rtol: float | None, place: str = ""
+) -> str:
+    """Say in words where and how two results differ; nothing where they agree."""
+    where = f"in part {place} " if place else ""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        if expected.keys() != actual.keys():
+            return f"{where}parts {[*expected]} against {[*actual]}"
+        parts = (
+            _difference(part, actual[key], rtol, f"{place}[{key!r}]")
+            for key, part in expected.items()
+        )
+        return next(filter(None, parts), "")
     if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
         same = type(expected) is type(actual) and expected == actual
-        return "" if same else f"{_kind(expected)} against {_kind(actual)}"
+        return "" if same else f"{where}{_kind(expected)} against {_kind(actual)}"
     if expected.shape != actual.shape:
-        return f"shape {expected.shape} against {actual.shape}"
+        return f"{where}shape {expected.shape} against {actual.shape}"
     expected, actual = np.atleast_1d(expected, actual)
-    wrong, apart = _wrong(expected, actual, rtol)
-    if not wrong.any():
+    wrong = np.argwhere(_wrong(expected, actual, rtol))
+    if not wrong.size:
         return ""
-    worst = tuple(map(int, np.unravel_index(int(np.argmax(apart)), apart.shape)))
+    at = tuple(map(int, wrong[0]))
     return (
-        f"at {[*worst]} {expected[worst]!s} against {actual[worst]!s}, the largest "
-        f"difference of {np.count_nonzero(wrong)} of {wrong.size} elements"
+        f"{where}at {[*at]} {expected[at]!s} against {actual[at]!s}, the first of "
+        f"{len(wrong)} of {expected.size} elements that differ"
     )
 
 
 def _kind(part: object) -> str:
+    if isinstance(part, dict):
+        return f"parts {[*part]}"
     return f"an array of {part.dtype}" if isinstance(part, np.ndarray) else repr(part)
 
 
-def _wrong(a: Array, b: Array, rtol: float | None) -> tuple[Array, Array]:
-    """Return which elements disagree (NaN with NaN agrees), and how far apart."""
-    wrong = ~np.asarray(a == b)
-    numbers = all(np.can_cast(x.dtype, np.complex128, "same_kind") for x in (a, b))
-    if not numbers or not wrong.any():
-        return wrong, wrong.astype(np.float64)
+def _wrong(a: Array, b: Array, rtol: float | None) -> Array:
+    """Return which elements disagree; NaN agrees with NaN."""
     spacings = [float(np.finfo(x.dtype).eps) for x in (a, b) if x.dtype.kind in "fc"]
+    if not spacings or any(x.dtype.kind not in "biufc" for x in (a, b)):
+        return np.asarray(a != b)
     a, b = (x.astype(np.result_type(x, np.float64)) for x in (a, b))
+    atol = 0.0
     with np.errstate(invalid="ignore", over="ignore"):
-        size, apart = np.abs(a), np.abs(a - b)
-        if spacings:
-            largest = np.max(size, where=np.isfinite(size), initial=0)
-            relative, absolute = SPACINGS * max(spacings), CANCELLED * max(spacings)
-            allowed = relative * size + absolute * largest
-            if rtol is not None:
-                allowed = rtol * size
-            infinite = np.isinf(a) | np.isinf(b)  # their tolerance would be so too
-            wrong &= (infinite | ~(apart <= allowed)) & ~(np.isnan(a) & np.isnan(b))
-    return wrong, np.where(wrong, apart, 0)
+        if rtol is None:
+            largest = np.max(np.abs(a), where=np.isfinite(a), initial=0)
+            rtol, atol = SPACINGS * max(spacings), CANCELLED * max(spacings) * largest
+        return ~np.isclose(b, a, rtol, atol, equal_nan=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one call took from the pools of its device, as their ledger has it.
+    """What one call took from its device's pools, as their ledger has it."""
 
-    Parameters
-    ----------
-    peak : int
-        The most bytes in use during the call over those in use before it [B].
-    allocations : int
-        Blocks it took.
-    driver_allocations : int
-        Times that a pool had to ask the driver, or the operating system, for more.
-    """
-
-    peak: int
-    allocations: int
-    driver_allocations: int
+    peak: int  # the most bytes in use during the call over those before it
+    allocations: int  # blocks
+    driver_allocations: int  # requests to the driver, or the operating system
 
 
 def footprint(call: Callable[[], object], device: Device) -> Footprint:
@@ -299,7 +265,7 @@ def check_name(name: str, names: Iterable[str]) -> None:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(verdict.Report):
     """What :func:`xdev.timing.compare` found; ``str`` gives the table.
 
     Parameters
@@ -384,23 +350,6 @@ class Comparison:
             )
         return sentences
 
-    def __str__(self) -> str:
-        """Return a table: time ± std, ratio, its 95 % interval, verdict, memory.
-
-        What else a reader must know of a row stands below it.
-        """
-        return self.text()
-
-    def text(self, width: float = float("inf")) -> str:
-        """Return the same in lines of at most ``width`` [characters].
-
-        Columns that do not fit beside the others stand in a table below.
-        """
-        lines = verdict.aligned(self.cells(), width).splitlines()
-        for note in self.notes():
-            lines += [note] if width == float("inf") else wrap(note, int(width))
-        return "\n".join(lines)
-
     def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
         """Give ``rich.print`` the same text, with verdicts coloured."""
         from rich.text import Text
@@ -410,22 +359,14 @@ class Comparison:
             text.highlight_words([word], colour)
         yield text
 
-    def markdown(self) -> str:
-        """Return the table in Markdown, and what else a reader must know."""
-        notes = "".join(f"\n- {note}" for note in self.notes())
-        return f"{verdict.markdown(self.cells())}\n{notes}".rstrip()
-
     def _repr_html_(self) -> str:
         """Return the table, each candidate's runs, and the notes, for a notebook."""
         rows = [
             (row.name, [row.timing.average], row.timing.timings, row.timing.spread)
             for row in self.rows
         ]
-        longest = max(max(runs) for _, _, runs, _ in rows)
-        plot = _html.bars("mean time of a call, and that in each run", rows, longest)
+        plot = _html.bars("mean time of a call, and that in each run", rows)
         return _html.table(self.cells()) + plot + _html.notes(self.notes())
-
-    _repr_markdown_ = markdown  # where no HTML is shown
 
 
 # A run this long [s] is far above the clock's own noise, and a table takes seconds.
@@ -504,9 +445,18 @@ def compare(
     repeat = whole(repeat, "repeat")
     _check_candidates(candidates)
     moved = _bytes_by_name(candidates, nbytes)
-    running = _begin_all(candidates, device, rtol, cold=cold)
+    running: dict[str, Candidate] = {}
+    first: tuple[str, object] | None = None
+    for name, call in candidates.items():
+        running[name], result = begin(call, device, cold=cold)
+        current = (name, to_host(result))
+        first = first or current
+        check_agreement(first, current, rtol)
     used = {name: footprint(one.call, one.device) for name, one in running.items()}
-    copies = {name: _copy_bandwidth(running[name].device) for name in moved}
+    copies: dict[str, float] = {}
+    for name in moved:
+        with suppress(OutOfMemoryError):  # under a limit, or beside large arrays
+            copies[name] = copy_bandwidth(running[name].device)
     with Progress("timing", len(running) + repeat, shown=progress) as bar:
         for one in running.values():
             one.settle(number, RUN_SECONDS)
@@ -539,23 +489,12 @@ def _take_turns(turns: list[Candidate], rounds: int, done: Callable[[], None]) -
 
 def _check_candidates(candidates: object) -> None:
     way = 'compare({"name": function without arguments, ...})'
-    if not isinstance(candidates, Mapping):
-        kind = type(candidates).__name__
-        raise TypeError(f"compare takes functions by name, {way}, not a {kind}")
+    if not isinstance(candidates, Mapping) or not all(
+        isinstance(name, str) and callable(call) for name, call in candidates.items()
+    ):
+        raise TypeError(f"compare takes functions by name, {way}, not {candidates!r}")
     if not candidates:
         raise ValueError(f"compare needs at least one candidate: {way}")
-    for name, call in candidates.items():
-        if not isinstance(name, str) or not callable(call):
-            kind = type(call).__name__
-            raise TypeError(
-                f"compare takes functions by name, {way}: {name!r} is a {kind}"
-            )
-
-
-def _copy_bandwidth(device: Device) -> float | None:
-    with suppress(OutOfMemoryError):  # under a limit, or beside large arrays
-        return copy_bandwidth(device)
-    return None
 
 
 def _bytes_by_name(
@@ -570,19 +509,69 @@ def _bytes_by_name(
     return {name: whole(n, f"nbytes of {name!r}", 0) for name, n in nbytes.items()}
 
 
-def _begin_all(
-    candidates: Mapping[str, Callable[[], object]],
-    device: Device | str | None,
-    rtol: float | None,
-    *,
-    cold: bool,
-) -> dict[str, Candidate]:
-    """Call each candidate once and compare its result with the first one's."""
-    running: dict[str, Candidate] = {}
-    baseline: tuple[str, dict[str, object]] | None = None
-    for name, call in candidates.items():
-        running[name], result = begin(call, device, cold=cold)
-        current = (name, to_host(result))
-        baseline = baseline or current
-        check_agreement(baseline, current, rtol)
-    return running
+SIZE = 256 << 20  # far more than caches hold [B]
+COPIES = 5  # of one run
+RUNS = 5
+PIECE = 1 << 20  # of random bytes [B]
+GRAIN = 4096  # threads start at a page [B]
+_measured: dict[Device, float] = {}
+_lock = module_lock()  # guards _measured; one thread measures
+
+
+def copy_bandwidth(device: Device | str | None = None) -> float:
+    """Return how many bytes a second a copy within a device's memory moves.
+
+    Bytes read and bytes written both count. Measured at the first call in a process
+    and for a device, in under a second: 256 MiB of random bytes, the best of five runs.
+    On the CPU by as many threads as xdev's ufuncs may use (``XDEV_NUM_THREADS``).
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Where; left out, on the default device.
+
+    Returns
+    -------
+    float
+        Bytes read and written per second [B/s].
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The device cannot be used.
+    OutOfMemoryError
+        It has no 513 MiB to spare.
+
+    Examples
+    --------
+    >>> from xdev.timing import copy_bandwidth
+    >>> copy_bandwidth("cpu") > 0
+    True
+    """
+    where = as_device(device)
+    with _lock:
+        if where not in _measured:
+            _measured[where] = 2 * SIZE / _copy_seconds(where)
+            memory.reclaim(2 * SIZE, where)  # a measurement leaves no cache behind
+        return _measured[where]
+
+
+def _copy_seconds(device: Device) -> float:
+    make = partial(facade.empty, SIZE, dtype=facade.uint8, device=device)
+    origin, target = make(), make()
+    # Random bytes: pages that nobody wrote share one page of zeros.
+    numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
+    facade.reshape(origin, (-1, PIECE))[...] = facade.asarray(numbers, device=device)
+
+    def part(start: int, stop: int) -> None:
+        target[start:stop] = origin[start:stop]
+
+    copy: Callable[[], object] = partial(threads.run, part, SIZE, grain=GRAIN)
+    if device.type != "cpu":
+        copy = partial(to_device, origin, device, out=target, non_blocking=True)
+    candidate, _ = begin(copy, device)  # it touches every page
+    seconds = min(candidate.run(COPIES).device for _ in range(RUNS)) / COPIES
+    if device.type == "cpu":  # a thread may hold on to its part of the copy
+        memory.free(origin)
+        memory.free(target)
+    return seconds

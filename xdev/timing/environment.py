@@ -5,17 +5,13 @@ from __future__ import annotations
 import platform
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _config, _optional, facade, memory, transfer
-from xdev._forks import module_lock
-from xdev._optional import distributions
-from xdev.compile import threads
-from xdev.device import Device, as_device, current_stream, registry, synchronize
+from xdev import _config, _optional
+from xdev.device import Device, current_stream, registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,15 +19,15 @@ if TYPE_CHECKING:
     from xdev.device import Event
 
 
-LIBRARIES = (
-    *("numpy", "numba", "numba-cuda", "cupy", "cuda-core", "array-api-compat"),
-    *("dask", "numexpr", "torch", "jax", "warp", "rmm"),
-)
-# The distributions that bring a library of another name; one for each CUDA major.
-DISTRIBUTIONS = {
-    "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
-    "warp": ("warp-lang",),
-    "rmm": ("rmm-cu13", "rmm-cu12"),
+# Libraries, and the distributions that bring them: CUDA's have one for each major.
+LIBRARIES = {
+    **{name: (name.replace("-", "_"),) for name in ("numpy", "numba", "numba-cuda")},
+    "cupy": ("cupy_cuda13x", "cupy_cuda12x", "cupy"),
+    "cuda-core": ("cuda_core",),
+    "array-api-compat": ("array_api_compat",),
+    **{name: (name,) for name in ("dask", "numexpr", "torch", "jax")},
+    "warp": ("warp_lang",),
+    "rmm": ("rmm_cu13", "rmm_cu12"),
 }
 
 
@@ -45,14 +41,14 @@ def versions() -> dict[str, str | None]:
     >>> sorted(versions())[:4]
     ['array-api-compat', 'cuda-core', 'cupy', 'dask']
     """
-    numbers: dict[str, str | None] = {
+    installed = _optional.distributions()
+    return {
         "python": platform.python_version(),
         "xdev": sys.modules["xdev"].__version__,
+    } | {
+        library: next((installed[name] for name in names if name in installed), None)
+        for library, names in LIBRARIES.items()
     }
-    for name in LIBRARIES:
-        names = (n.replace("-", "_") for n in DISTRIBUTIONS.get(name, (name,)))
-        numbers[name] = next(filter(None, map(distributions().get, names)), None)
-    return numbers
 
 
 def cuda_name(index: int = 0) -> str | None:
@@ -192,84 +188,4 @@ class CudaProbe(Probe):
         return self._cupy.cuda.Device(self.device.index)
 
 
-_probes: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}
-
-
-def probe(device: Device) -> Probe:
-    """Return the probe of a device; keep it as long as it is in use."""
-    return _probes.get(device.type, Probe)(device)
-
-
-SIZE = 256 << 20  # far more than caches hold [B]
-COPIES = 5  # of one run
-RUNS = 5
-PIECE = 1 << 20  # of random bytes [B]
-GRAIN = 4096  # threads start at a page [B]
-_measured: dict[Device, float] = {}
-_lock = module_lock()  # guards _measured; one thread measures
-
-
-def copy_bandwidth(device: Device | str | None = None) -> float:
-    """Return how many bytes a second a copy within a device's memory moves.
-
-    Bytes read and bytes written both count. Measured at the first call in a process
-    and for a device, in under a second: 256 MiB of random bytes, the best of five runs.
-    On the CPU by as many threads as xdev's ufuncs may use (``XDEV_NUM_THREADS``).
-
-    Parameters
-    ----------
-    device : Device or str, optional
-        Where; left out, on the default device.
-
-    Returns
-    -------
-    float
-        Bytes read and written per second [B/s].
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The device cannot be used.
-    OutOfMemoryError
-        It has no 513 MiB to spare.
-
-    Examples
-    --------
-    >>> from xdev.timing import copy_bandwidth
-    >>> copy_bandwidth("cpu") > 0
-    True
-    """
-    where = as_device(device)
-    with _lock:
-        if where not in _measured:
-            _measured[where] = 2 * SIZE / _copy_seconds(where)
-            memory.reclaim(2 * SIZE, where)  # a measurement leaves no cache behind
-        return _measured[where]
-
-
-def _copy_seconds(device: Device) -> float:
-    make = partial(facade.empty, SIZE, dtype=facade.uint8, device=device)
-    origin, target = make(), make()
-    # Random bytes: pages that nobody wrote share one page of zeros.
-    numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
-    facade.reshape(origin, (-1, PIECE))[...] = facade.asarray(numbers, device=device)
-
-    def part(start: int, stop: int) -> None:
-        target[start:stop] = origin[start:stop]
-
-    copy = partial(threads.run, part, SIZE, grain=GRAIN)
-    if device.type != "cpu":
-        copy = partial(
-            transfer.to_device, origin, device, out=target, non_blocking=True
-        )
-    copy()  # it touches every page
-    seconds = []
-    for _ in range(RUNS):
-        synchronize(device)
-        begin = record(device)
-        for _ in range(COPIES):
-            copy()
-        end = record(device)
-        end.synchronize()
-        seconds.append(end.elapsed(begin))
-    return min(seconds) / COPIES
+PROBES: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}

@@ -139,10 +139,7 @@ class Timing:
         """Wall time of a call in each run [s]."""
         return [seconds / self.loops for seconds in self.all_runs]
 
-    @property
-    def wall(self) -> list[float]:
-        """Wall time of a call in each run [s]: ``timings`` beside the other two."""
-        return self.timings
+    wall = timings  # its name beside ``launch`` and ``device``
 
     @property
     def average(self) -> float:
@@ -236,9 +233,7 @@ class Timing:
             (name, [fmean(runs)], runs, format_time(fmean(runs), self.precision))
             for name, runs in clocks.items()
         ]
-        plot = _html.bars(
-            "time of a call in each run", rows, max(*map(max, clocks.values()), 0)
-        )
+        plot = _html.bars("time of a call in each run", rows)
         return _html.preformatted(str(self)) + plot + _html.notes(self.notes)
 
     def __repr__(self) -> str:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, repeat as times
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
 from xdev.errors import ConfigurationError
-from xdev.timing.environment import Probe, probe, record
+from xdev.timing.environment import PROBES, Probe, record
 from xdev.timing.result import Timing
 
 if TYPE_CHECKING:
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 # Source text, a parsed module, or what is called without arguments.
 Code = str | ast.Module | Callable[[], object]
-# The names of the files that users' code is in, in tracebacks. The loop is the second:
-# there the setup's lines are numbered on from the statement's.
-SETUP, STATEMENT = "<setup>", "<statement>"
+# The file that users' code is in, in tracebacks: the setup, then the statement.
+SOURCE = "<timeit>"
 # As in timeit.Timer: the setup and the statement share the function's variables, so
 # that these are as fast as in users' functions. The setup goes before the first line.
 TEMPLATE = """
@@ -40,9 +39,19 @@ def loop(_rounds, _start, _stop, _call=_call, _setup=_setup, _locals=locals):
 """
 
 
-@final
-class Loop:
-    """A setup, then a statement many times between two readings of a clock.
+# Given rounds, a start and a stop, it returns what these gave, and all variables.
+Loop = Callable[
+    [Iterable[object], Callable[[], float], Callable[[], Any]],
+    tuple[float, Any, dict[str, Any]],
+]
+
+
+def compiled(
+    statement: Code, setup: Code, namespace: dict[str, Any]
+) -> tuple[Loop, list[object]]:
+    """Return a setup and then a loop of a statement, between two readings of a clock.
+
+    And the values of the global variables that they name.
 
     Parameters
     ----------
@@ -60,60 +69,36 @@ class Loop:
 
     Examples
     --------
-    >>> from itertools import count
-    >>> loop = Loop("total += 1", "total = 0", {})
+    >>> loop, _ = compiled("total += 1", "total = 0", {})
     >>> begin, end, variables = loop(range(5), lambda: 0.0, lambda: 2.0)
     >>> begin, end, variables["total"]
     (0.0, 2.0, 5)
     """
-
-    __slots__ = ("_function", "_names", "_namespace")
-
-    def __init__(self, statement: Code, setup: Code, namespace: dict[str, Any]) -> None:
-        before = _parse(setup, "_setup()", SETUP, above=lines_of(statement))
-        body = _parse(statement, "_call()", STATEMENT)
-        whole = ast.parse(TEMPLATE)
-        function: Any = whole.body[0]
-        rounds = function.body[1]
-        rounds.body = body.body or rounds.body
-        function.body[:0] = before.body
-        ast.fix_missing_locations(whole)
-        code = compile(whole, STATEMENT, "exec", dont_inherit=True)
-        names: dict[str, Any] = {"_call": statement, "_setup": setup}
-        exec(code, namespace, names)  # noqa: S102 - running it is what was asked for
-        self._function = names["loop"]
-        self._namespace = namespace
-        nodes = (*ast.walk(before), *ast.walk(body))
-        self._names = {node.id for node in nodes if isinstance(node, ast.Name)}
-
-    def __call__(
-        self,
-        rounds: Iterable[object],
-        start: Callable[[], float],
-        stop: Callable[[], Any],
-    ) -> tuple[float, Any, dict[str, Any]]:
-        """Return what ``start`` and ``stop`` gave, and the function's variables."""
-        times: tuple[float, Any, dict[str, Any]] = self._function(rounds, start, stop)
-        return times
-
-    def globals_named(self) -> list[object]:
-        """Return the values of the global variables that the source names."""
-        return [self._namespace[name] for name in self._names & self._namespace.keys()]
+    before = _parse(setup, "_setup()")
+    above = setup.count("\n") + 1 if isinstance(setup, str) else 0
+    body = _parse(statement, "_call()", above)
+    whole = ast.parse(TEMPLATE)
+    function: Any = whole.body[0]
+    rounds = function.body[1]
+    rounds.body = body.body or rounds.body
+    function.body[:0] = before.body
+    ast.fix_missing_locations(whole)
+    code = compile(whole, SOURCE, "exec", dont_inherit=True)
+    names: dict[str, Any] = {"_call": statement, "_setup": setup}
+    exec(code, namespace, names)  # noqa: S102 - running it is what was asked for
+    nodes = (*ast.walk(before), *ast.walk(body))
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names["loop"], [namespace[name] for name in named & namespace.keys()]
 
 
-def lines_of(statement: Code) -> int:
-    """Return how many lines a statement has, none where it is no text."""
-    return statement.count("\n") + 1 if isinstance(statement, str) else 0
-
-
-def _parse(code: Code, call: str, name: str, above: int = 0) -> ast.Module:
+def _parse(code: Code, call: str, above: int = 0) -> ast.Module:
     """Return the syntax tree of what is code by itself, so many lines further down."""
     source = code if isinstance(code, ast.Module | str) else call
     # A `return` or `break` is wrong here, and in the loop it is not.
-    compile(source, name, "exec", dont_inherit=True)
+    compile(source, SOURCE, "exec", dont_inherit=True)
     if isinstance(source, ast.Module):
         return source
-    return ast.parse("\n" * above + source, name)
+    return ast.parse("\n" * above + source, SOURCE)
 
 
 # The device is kept busy for so many launches' time while the next are queued.
@@ -168,14 +153,16 @@ class Candidate:
 
     Parameters
     ----------
-    loop : Loop
-        Makes the calls.
+    loop : callable
+        Makes the calls, as :func:`compiled` gives it.
     device : Device
         Whose work is waited for.
     queued : bool
         Whether its arrays are on a device that works while the host goes on.
     first : float
         Time of the first call [s].
+    probe : Probe
+        Of the device.
     cold : bool
         Whether each call finds the device's caches overwritten.
     clock : callable
@@ -186,6 +173,7 @@ class Candidate:
     device: Device
     queued: bool
     first: float
+    probe: Probe
     cold: bool = False
     clock: Callable[[], float] = time.perf_counter
     number: int = 1
@@ -193,10 +181,6 @@ class Candidate:
     waits: bool | None = None
     runs: list[Run] = field(default_factory=list)
     launches: list[float] = field(default_factory=list)
-    probe: Probe = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.probe = probe(self.device)
 
     def call(self) -> None:
         """Make one call, untimed."""
@@ -307,43 +291,34 @@ class Candidate:
                 number = few
                 break
         self.number = number or MOST_LOOPS
-        self.get_ready()
+        if self.device.type != "cpu":
+            self.get_ready()
 
     def get_ready(self) -> None:
         """Find out what needs a call apart: its launch time, and if it waits."""
-        if self.device.type == "cpu":
-            return
         # By this clock, whatever the runs': what sleeps takes no time of a processor.
         launch = self.launch_time(1, time.perf_counter)
         most = BURST_SECONDS / launch if launch > 0 else MOST_IN_BURST
         self.burst = max(1, min(self.number, MOST_IN_BURST, int(most)))
-        self.waits = self._waits(launch)
-
-    def _waits(self, launch: float) -> bool | None:
-        """Hold the stream, and see if a call returns before it is let go."""
         seconds = max(HOLD_LEAST, HOLD_TIMES * launch)
-        if seconds > HOLD_MOST:
-            return None
-        waited: bool | None = None
-        for _ in range(TRIALS):  # a host that was busy elsewhere is no call that waits
-            waited = self._returns_late(seconds)
-            if not waited:
+        # Several times: a host that was busy elsewhere is no call that waits.
+        for _ in range(TRIALS if seconds <= HOLD_MOST else 0):
+            self.waits = self._returns_late(seconds)
+            if not self.waits:
                 break
             seconds *= 2
-        return waited
 
     def _returns_late(self, seconds: float) -> bool | None:
-        """Say whether a call returned only after the stream was let go."""
-        gates: list[Event | None] = []
+        """Hold the stream; say whether a call returned only after it was let go."""
+        gate: Event | None = None
 
         def start() -> float:
+            nonlocal gate
             synchronize(self.device)
-            gates.append(self.probe.hold(seconds))
+            gate = self.probe.hold(seconds)
             return 0.0
 
-        late: bool | None = self.loop(
-            (None,), start, lambda: gates[0].done if gates[0] else None
-        )[1]
+        late: bool | None = self.loop((None,), start, lambda: gate and gate.done)[1]
         synchronize(self.device)
         return late
 
@@ -355,6 +330,15 @@ class Candidate:
             launch = self.launch_time(self.burst, self.clock)
         self.runs.append(one)
         self.launches.append(launch)
+
+    def measure(
+        self, number: int | None, repeat: int, precision: int = 3, **how: Any
+    ) -> Timing:
+        """Make the runs of ``timeit``, which takes as long as IPython's."""
+        self.settle(number, RUN_SECONDS, **how)
+        for _ in range(repeat):
+            self.sample()
+        return self.timing(precision)
 
     def timing(self, precision: int = 3) -> Timing:
         """Return what the runs say."""
@@ -373,6 +357,10 @@ class Candidate:
             cold=self.cold,
             waits=self.waits,
         )
+
+
+# The first call: given a clock, it returns when the call started [s], and its results.
+First = Callable[[Callable[[], float]], tuple[float, Iterable[object]]]
 
 
 def begin(
@@ -395,10 +383,14 @@ def begin(
         ``clock`` and ``cold`` of the :class:`Candidate`.
     """
     results: list[object] = []
-    names = {"__name__": __name__}  # in tracebacks the loop is xdev's
-    first = Loop(lambda: results.append(call()), "pass", names)
-    loops = (Loop(call, "pass", names), first)
-    return _begin(loops, device, tuple(arguments), results, how), results[0]
+
+    def first(clock: Callable[[], float]) -> tuple[float, Iterable[object]]:
+        start = clock()
+        results.append(call())
+        return start, results
+
+    loop, _ = compiled(call, "pass", {"__name__": __name__})  # its frames are xdev's
+    return _begin(loop, first, arguments, device, **how), results[0]
 
 
 def begin_code(
@@ -409,48 +401,50 @@ def begin_code(
     **how: Any,
 ) -> Candidate:
     """Do so with a statement and its setup."""
-    loop = Loop(code, setup, namespace)
-    return _begin((loop, loop), device, loop.globals_named(), (), how)
+    loop, named = compiled(code, setup, namespace)
+
+    def first(clock: Callable[[], float]) -> tuple[float, Iterable[object]]:
+        start, _, variables = loop((None,), clock, clock)
+        return start, variables.values()
+
+    return _begin(loop, first, named, device, **how)
 
 
 def _begin(
-    loops: tuple[Loop, Loop],
-    device: Device | str | None,
+    loop: Loop,
+    first: First,
     before: Iterable[object],
-    results: Iterable[object],
-    how: dict[str, Any],
+    device: Device | str | None,
+    clock: Callable[[], float] | None = None,
+    **how: Any,
 ) -> Candidate:
-    loop, first = loops
-    clock = how.setdefault("clock", time.perf_counter)
+    clock = clock or time.perf_counter
     requested = None if device is None else as_device(device)  # refused before the call
-    expected = requested or _holder(before)
-    if expected:
+    held_before = _holder(before)
+    if expected := requested or held_before:
         synchronize(expected)  # of others' work
-    start, _, variables = first((None,), clock, clock)
-    holder = _holder((*before, *results, *variables.values()))
+    start, results = first(clock)
+    holder = held_before or _holder(results)
     # An array on the CPU does not decide: a call on it may use another device.
     where = requested or holder or default_device()
     synchronize(where)
-    return Candidate(loop, where, holder is not None, clock() - start, **how)
+    queued, seconds = holder is not None, clock() - start
+    probe = PROBES.get(where.type, Probe)(where)
+    return Candidate(loop, where, queued, seconds, probe, clock=clock, **how)
 
 
 def _holder(objects: Iterable[object]) -> Device | None:
     """Return the device other than the CPU that holds one of the objects."""
     for thing in objects:
-        for part in _parts(thing):
-            try:
+        parts: Iterable[object] = (thing,)
+        if isinstance(thing, dict | tuple | list):
+            parts = thing.values() if isinstance(thing, dict) else thing
+        for part in islice(parts, PARTS):
+            with suppress(TypeError, ConfigurationError):  # no array
                 device = device_of(part)
-            except (TypeError, ConfigurationError):  # no array
-                continue
-            if device.type != "cpu":
-                return device
+                if device.type != "cpu":
+                    return device
     return None
-
-
-def _parts(thing: object) -> Iterable[object]:
-    if isinstance(thing, dict):
-        return islice(thing.values(), PARTS)
-    return islice(thing, PARTS) if isinstance(thing, tuple | list) else (thing,)
 
 
 def whole(count: object, name: str, least: int = 1) -> int:
@@ -476,11 +470,10 @@ def whole(count: object, name: str, least: int = 1) -> int:
     >>> whole(np.int64(3), "number")
     3
     """
-    if isinstance(count, SupportsIndex) and not isinstance(count, bool):
-        with suppress(TypeError):  # of arrays, which may have no index
-            number = index(count)
-            if number >= least:
-                return number
+    with suppress(TypeError):  # of what has no index, as arrays
+        number = index(count)  # type: ignore[arg-type]
+        if number >= least and not isinstance(count, bool):
+            return number
     raise ValueError(
         f"{name} must be a whole number of at least {least}, not {count!r}"
     )
@@ -551,7 +544,7 @@ def timeit(
     """
     number = None if number is None else whole(number, "number")
     repeat = whole(repeat, "repeat")
-    how: dict[str, Any] = {"cold": cold, "clock": timer or time.perf_counter}
+    how: dict[str, Any] = {"cold": cold, "clock": timer}
     if isinstance(f, str):
         if len(args) > 1 or (args and setup != "pass"):
             raise TypeError(
@@ -566,18 +559,15 @@ def timeit(
             if globals is None:
                 error.add_note("a statement sees your variables with globals=globals()")
             raise
+    elif not callable(f):
+        kind = type(f).__name__
+        raise TypeError(f"timeit takes a function and its arguments, not a {kind}")
+    elif setup != "pass" or globals is not None:
+        raise TypeError(
+            "setup and globals are for statements: give a function its arguments, "
+            "timeit(f, x, y)"
+        )
     else:
-        if not callable(f):
-            kind = type(f).__name__
-            raise TypeError(f"timeit takes a function and its arguments, not a {kind}")
-        if setup != "pass" or globals is not None:
-            raise TypeError(
-                "setup and globals are for statements: give a function its arguments, "
-                "timeit(f, x, y)"
-            )
         call = partial(f, *args) if args else f
         candidate = begin(call, device, args, **how)[0]
-    candidate.settle(number, RUN_SECONDS, steps=(1,))
-    for _ in range(repeat):
-        candidate.sample()
-    return candidate.timing()
+    return candidate.measure(number, repeat, steps=(1,))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
 from statistics import median
-from typing import TYPE_CHECKING, Any, final
+from typing import IO, TYPE_CHECKING, Any, final
 
 from xdev import _html
 from xdev._progress import Progress
 from xdev.timing.comparison import check_name, compare
 from xdev.timing.result import format_time
 from xdev.timing.sampling import whole
-from xdev.timing.verdict import MARGIN, aligned, markdown
+from xdev.timing.verdict import MARGIN, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,12 +29,9 @@ if TYPE_CHECKING:
     Runs = Mapping[int, Sequence[float]]
 
 
-LEAST = 1e-9  # s: what a plot in logarithms shows of nothing
-
-
 @final
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Report):
     """What :func:`xdev.timing.sweep` found; ``str`` gives the table.
 
     Parameters
@@ -112,7 +112,7 @@ class Sweep:
         """Return :meth:`as_dict` as JSON text."""
         return json.dumps(self.as_dict(), indent=1)
 
-    def plot(self, path: Path | str) -> None:
+    def plot(self, path: Path | str | IO[bytes]) -> None:
         """Draw the times over the sizes, both in logarithms, as a PNG file.
 
         A line goes through the medians, and a band from the shortest run to the
@@ -120,19 +120,19 @@ class Sweep:
 
         Parameters
         ----------
-        path : Path or str
-            Where the file goes; its ending may choose another format.
+        path : Path, str or file
+            Where it goes; a name's ending may choose another format.
 
         Raises
         ------
         ModuleNotFoundError
             Matplotlib is missing: ``python -m pip install ".[plot]"``.
         """
-        draw({name: self.times(name) for name in self.names}, path)
+        draw(self._all_times(), path)
 
     def cells(self) -> list[list[str]]:
         """Return the table's text, cell by cell; the first row is the head."""
-        times = [self.times(name) for name in self.names]
+        times = self._all_times().values()
         rows = [
             [f"{n:,}", *(format_time(median(t[n])) if n in t else "" for t in times)]
             for n in self.sizes
@@ -141,28 +141,22 @@ class Sweep:
 
     def crossovers(self) -> list[str]:
         """Say of the first and each other candidate which overtakes the other where."""
-        return crossovers({name: self.times(name) for name in self.names})
+        return crossovers(self._all_times())
 
-    def __str__(self) -> str:
-        """Return a table of medians, a row a size, and the crossover sizes."""
-        return "\n".join([aligned(self.cells()), *self.crossovers()])
+    notes = crossovers
 
-    def markdown(self) -> str:
-        """Return the table and the crossover sizes in Markdown."""
-        said = "".join(f"\n- {line}" for line in self.crossovers())
-        return f"{markdown(self.cells())}\n{said}".rstrip()
+    def _all_times(self) -> dict[str, dict[int, list[float]]]:
+        return {name: self.times(name) for name in self.names}
 
     def _repr_html_(self) -> str:
         """Return the plot, the table and the crossover sizes, for a notebook."""
-        medians = {
-            name: [(n, max(median(t), LEAST)) for n, t in self.times(name).items()]
-            for name in self.names
-        }
-        title = "median time of a call over n"
-        plot = _html.lines(title, medians, "{:,.0f}".format, format_time)
-        return plot + _html.table(self.cells()) + _html.notes(self.crossovers())
-
-    _repr_markdown_ = markdown  # where no HTML is shown
+        shown = _html.table(self.cells()) + _html.notes(self.notes())
+        picture = io.BytesIO()
+        with suppress(ModuleNotFoundError):  # Matplotlib's
+            self.plot(picture)
+            data = base64.b64encode(picture.getvalue()).decode()
+            shown = f'<img src="data:image/png;base64,{data}"/>{shown}'
+        return shown
 
 
 def crossovers(times: Mapping[str, Runs]) -> list[str]:
@@ -197,15 +191,15 @@ def _crossover(one: Runs, other: Runs) -> float | None:
     return exp(points[0][0])
 
 
-def draw(times: Mapping[str, Runs], path: Path | str) -> None:
+def draw(times: Mapping[str, Runs], path: Path | str | IO[bytes]) -> None:
     """Draw times over sizes as :meth:`Sweep.plot` does.
 
     Parameters
     ----------
     times : mapping of str to mapping of int to sequence of float
         Each candidate's runs [s], by size.
-    path : Path or str
-        Where the file goes.
+    path : Path, str or file
+        Where it goes.
     """
     try:
         from matplotlib.figure import Figure

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
 from statistics import median
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, cast, final
 
 from xdev.errors import ConfigurationError
@@ -67,6 +69,42 @@ def markdown(cells: Sequence[Sequence[str]]) -> str:
     head, *rows = ([cell.replace("|", r"\|") for cell in row] for row in cells)
     lines = (head, ["---"] * len(head), *rows)
     return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in lines)
+
+
+class Report:
+    """A table with notes: what comparisons, sweeps and changes show of themselves."""
+
+    __slots__ = ()
+
+    def cells(self) -> list[list[str]]:
+        """Return the table's text, cell by cell; the first row is the head."""
+        raise NotImplementedError
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each thing that the figures alone do not tell."""
+        raise NotImplementedError
+
+    def text(self, width: float = float("inf")) -> str:
+        """Return the table and the notes in lines of at most ``width`` [characters].
+
+        Columns that do not fit beside the others stand in a table below.
+        """
+        lines = [aligned(self.cells(), width)]
+        for note in self.notes():
+            lines += [note] if width == float("inf") else wrap(note, int(width))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Return the table, and below it what else a reader must know."""
+        return self.text()
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, and what else a reader must know."""
+        notes = "".join(f"\n- {note}" for note in self.notes())
+        return f"{markdown(self.cells())}\n{notes}".rstrip()
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()  # where no HTML is shown
 
 
 def bandwidth_text(rate: float) -> str:
@@ -237,7 +275,7 @@ MACHINE = ("processor", "cores")
 
 @final
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Report):
     """What became of each row since a baseline; ``str`` gives the table.
 
     Parameters
@@ -264,18 +302,17 @@ class Changes:
         """The rows that are slower."""
         return tuple(n for n, r in self.ratios.items() if r.verdict == "slower")
 
-    def __str__(self) -> str:
-        """Return a table: ratio, its 95 % interval and verdict.
-
-        Rows that had too few runs stand below it.
-        """
+    def cells(self) -> list[list[str]]:
+        """Return the table's text, cell by cell; the first row is the head."""
         cells = [["since the baseline", "ratio", "95 %", "verdict"]]
         cells += [[name, *ratio.cells()] for name, ratio in self.ratios.items()]
         cells += [[name, "", "", "new"] for name in self.added]
-        cells += [[name, "", "", "gone"] for name in self.gone]
+        return cells + [[name, "", "", "gone"] for name in self.gone]
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each row that had too few runs."""
         few = [name for name, ratio in self.ratios.items() if not ratio.enough]
-        lines = [f"{name}: too few runs for a verdict, now or then" for name in few]
-        return "\n".join([aligned(cells), *lines])
+        return [f"{name}: too few runs for a verdict, now or then" for name in few]
 
 
 def changes(
@@ -311,17 +348,15 @@ def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
     """
     where, record = "the baseline", cast("Any", baseline)
     if isinstance(baseline, Path | str):
-        where = repr(str(baseline))
-        try:
+        where, record = repr(str(baseline)), None
+        with suppress(ValueError):  # it is not JSON
             record = json.loads(Path(baseline).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ConfigurationError(f"{where} is not JSON: {error}") from error
     match record:
         case {"environment": {}, "rows": [*rows]} if all(map(_is_row, rows)):
             return cast("Mapping[str, Any]", record)
     raise ConfigurationError(
-        f"{where} is not a record of compare, sweep or bench, which has an "
-        f"'environment', and 'rows' with a 'name' and times as 'samples'"
+        f"{where} is not a record of compare, sweep or bench: JSON of an "
+        f"'environment', and of 'rows' with a 'name' and times as 'samples'"
     )
 
 
@@ -353,20 +388,34 @@ def check_baseline(
     ConfigurationError
         The text says what is not the same.
     """
-    there = baseline["environment"]
-    pairs = [("machine", key, environment.get(key), there.get(key)) for key in MACHINE]
+    check_machine(environment, baseline)
     conditions = {row["name"]: row.get("conditions") for row in baseline["rows"]}
     for row in rows:
         then = conditions.get(row["name"]) or {}
         for key, value in (row.get("conditions") or {}).items():
-            what = f"{key} of {row['name']!r}"
-            pairs.append(("measurement", what, value, then.get(key)))
-    for whole, what, now, before in pairs:
-        if None not in (now, before) and now != before:
-            raise ConfigurationError(
-                f"the baseline is of another {whole}, the {what} being {before!r}, not "
-                f"{now!r}: save a new one here"
-            )
+            what = f"measurement, the {key} of {row['name']!r}"
+            _check_same(what, value, then.get(key))
+
+
+def check_machine(environment: Mapping[str, Any], baseline: Mapping[str, Any]) -> None:
+    """Refuse a baseline of another machine: what needs no measurement.
+
+    Raises
+    ------
+    ConfigurationError
+        The text says what is not the same.
+    """
+    for key in MACHINE:
+        before = baseline["environment"].get(key)
+        _check_same(f"machine, the {key}", environment.get(key), before)
+
+
+def _check_same(what: str, now: object, before: object) -> None:
+    if None not in (now, before) and now != before:
+        raise ConfigurationError(
+            f"the baseline is of another {what} being {before!r}, not {now!r}: save a "
+            "new one here"
+        )
 
 
 def writable(name: Path | str) -> Path:
