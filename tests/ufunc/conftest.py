@@ -28,7 +28,7 @@ from xdev.ufunc import (
     cuda_methods,
     cuda_operands,
     foreign,
-    kernels,
+    grids,
     vectorize,
 )
 
@@ -386,6 +386,7 @@ def gpu(tmp_path_factory):
         for module in (cuda, cuda_methods):
             patch.setattr(module, "require", lambda: None)
         patch.setattr(cuda.cuda_operands, "ordered", no_order)
+        patch.setattr(grids.CudaGrids, "ordered", staticmethod(no_order))
         patch.setattr(cuda_methods, "straightened", made.straightened)
         patch.setattr(cuda_operands.Array, "cupy", copied)
         patch.setattr(cuda_methods, "_optional", SimpleNamespace(cupy=lambda: shim))
@@ -434,11 +435,14 @@ class HostKernel:
     """Stands for a loaded ``@kernel``: it runs for all points of the extents."""
 
     def __init__(self, grid, narrow):
-        self.narrow, loop = narrow, kernels.grid_code.loop(grid)
+        reports = np.zeros(8, "q")
+        self.narrow, loop = narrow, grids.grid_code.loop(grid)
 
         def run(memory, blocks):
             words = ctypes.string_at(memory, 8 * grid.words)
-            *slow, width = struct.unpack_from("3q", words)
+            *slow, width, report = struct.unpack_from("4q", words)
+            if not report:  # which loops write to
+                words = words[:24] + struct.pack("q", reports.ctypes.data) + words[32:]
             assert 0 < blocks <= width
             loop(0, math.prod(slow) * width, words)
 
@@ -456,9 +460,9 @@ def made(gpu, monkeypatch):  # noqa: ARG001
         return found[-1]
 
     monkeypatch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
-    monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(kernels.launch, "Kernel", load)
-    code = kernels.grid_code
+    monkeypatch.setattr(grids.launch, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(grids.launch, "Kernel", load)
+    code = grids.grid_code
     monkeypatch.setattr(code, "cubin", lambda grid, _, *, narrow: (grid, narrow))
     return found
 
@@ -470,7 +474,7 @@ def only_quick(monkeypatch):
     def refuse(*_):
         pytest.fail("the general way was taken")
 
-    return lambda: monkeypatch.setattr(kernels, "run_on_cuda", refuse)
+    return lambda: monkeypatch.setattr(grids.CudaGrids, "on_device", refuse)
 
 
 @pytest.fixture(scope="module")

@@ -97,8 +97,8 @@ class Grid:
         Whether it reports accesses out of bounds.
     cores : tuple of Argument, optional
         Of a function of core arrays, which takes no index: what it takes. The arrays
-        among the arguments have as many loop dimensions in front, and the one index
-        counts through them; the last argument's are the loop's extents.
+        among the arguments have as many loop dimensions in front, through which the
+        grid's one or two indices count; the last argument's are the loop's extents.
     """
 
     function: Callable[..., Any]
@@ -136,14 +136,17 @@ class Grid:
 
     def load(self, memory: KernelMemory) -> list[Any]:
         """Emit the loading of all that is the same for every index."""
-        return [] if self.cores is not None else memory.arguments(self.arguments)
+        if self.cores is not None:
+            return memory.layouts(self.arguments)
+        return memory.arguments(self.arguments)
 
     def operands(
         self, memory: KernelMemory, indices: Sequence[Any], loaded: Sequence[Any]
     ) -> list[Any]:
         """Emit what one call of the function takes, from the grid's three indices."""
         if self.cores is not None:
-            return memory.cores(self.arguments, self.cores, indices[-1])
+            own = indices[DIMENSIONS - self.indices :]
+            return memory.cores(self.arguments, self.cores, loaded, own)
         own = indices[DIMENSIONS - self.indices :]
         report = [memory.report(indices)] if self.checked else []
         return [*own, *loaded, *report]
@@ -245,10 +248,6 @@ class KernelMemory:
         """Return a word as an integer."""
         return self.builder.load(self._place(index, self.int64))
 
-    def words(self, start: int, count: int) -> list[Any]:
-        """Return words from one on."""
-        return [self.word(start + k) for k in range(count)]
-
     def report(self, indices: Sequence[Any]) -> Any:
         """Return what :func:`checked` takes as its report."""
         shape, strides = [self.int64(LENGTH)], [self.int64(WORD)]
@@ -298,17 +297,25 @@ class KernelMemory:
         return struct._getvalue()  # noqa: SLF001 - how Numba names it
 
     def cores(
-        self, arguments: Sequence[Argument], cores: Sequence[Argument], number: Any
+        self,
+        arguments: Sequence[Argument],
+        cores: Sequence[Argument],
+        layouts: Sequence[Any],
+        indices: Sequence[Any],
     ) -> list[Any]:
-        """Return what a function of core arrays takes for a number of the loop's."""
-        builder, layouts = self.builder, self.layouts(arguments)
+        """Return what a function of core arrays takes at indices of the grid.
+
+        The last of two counts the last loop dimension, the first one the others.
+        """
+        builder = self.builder
         (last, core), (_, extents, _) = (arguments[-1], cores[-1]), layouts[-1]
         loop = (last.ndim or 0) - (core.ndim or 0)
-        index: list[Any] = []
-        for extent in reversed(extents[1:loop]):
+        number, *index = indices
+        for extent in reversed(extents[1 : loop - len(index)]):
             index.insert(0, builder.urem(number, extent))
             number = builder.udiv(number, extent)
-        index.insert(0, number)
+        if len(index) < loop:
+            index.insert(0, number)
         following, values = iter(layouts), []
         for place, (argument, core) in enumerate(zip(arguments, cores, strict=True)):
             if argument.ndim is None:  # a number for all, perhaps where an array is

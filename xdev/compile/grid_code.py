@@ -10,7 +10,7 @@ import ctypes
 import importlib
 import warnings
 from dataclasses import replace
-from functools import cache, partial, reduce
+from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ from xdev._disk_cache import DiskCache
 from xdev._forks import module_lock
 from xdev.compile import cpu, cubins, digests, errors, loops, numba_cuda
 from xdev.compile.cubins import FUNCTION
-from xdev.compile.formulas import called
-from xdev.compile.grid import DIMENSIONS, Argument, Grid, KernelMemory, target
+from xdev.compile.formulas import BITS, called
+from xdev.compile.grid import DIMENSIONS, Grid, KernelMemory, target
 from xdev.compile.numpy_functions import CPU, CUDA
 from xdev.errors import DeviceUnavailableError
 
@@ -59,7 +59,7 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
     """Return the object file of the loop, and its name there."""
     types = _optional.numba().core.types
     compiled = _host_function(grid)
-    errors.refuse_faults(grid.function, grid.arguments, compiled)
+    errors.refuse_faults(grid.function, grid.shown, compiled)
 
     def emit(context: Any, builder: Any, arguments: Any) -> None:
         start, stop, words = arguments
@@ -146,8 +146,12 @@ def _loop(
 ) -> None:
     """Emit the loop over rows of points, and the one along a row."""
     builder, cgutils = memory.builder, memory.target.cgutils
-    _, height, width = memory.words(0, DIMENSIONS)
+    _, height, width = map(memory.word, range(DIMENSIONS))
     loaded = grid.load(memory)
+    if grid.cores is not None:  # which tell of floating point errors, as ufuncs do
+        number = memory.target.cgutils.ir.IntType(32)
+        errors_mask = number(sum(BITS))
+        called(builder, "feclearexcept", number, errors_mask)
     point = cgutils.alloca_once_value(builder, start)
     body = builder.append_basic_block("row")
     done = builder.append_basic_block("done")
@@ -173,127 +177,18 @@ def _loop(
     builder.store(following, point)
     builder.cbranch(builder.icmp_signed("<", following, stop), body, done)
     builder.position_at_end(done)
+    if grid.cores is not None:
+        raised = called(builder, "fetestexcept", number, errors_mask)
+        report = builder.inttoptr(memory.word(DIMENSIONS), memory.int64.as_pointer())
+        builder.atomic_rmw(
+            "or", report, builder.zext(raised, memory.int64), "monotonic"
+        )
 
 
 def _assume(memory: KernelMemory, condition: Any) -> None:
     """Emit a promise to the optimiser."""
     nothing = memory.target.cgutils.ir.VoidType()
     called(memory.builder, "llvm.assume", nothing, condition)
-
-
-# Functions of core arrays on the CPU: the inner loop of a generalized NumPy ufunc.
-
-Places = tuple[tuple[int, ...], ...]
-
-
-def inner_loop(
-    function: Callable[..., Any],
-    arguments: tuple[Argument, ...],
-    places: Places,
-    *,
-    fastmath: bool,
-) -> int:
-    """Compile the inner loop of a generalized ufunc.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(*arguments)``, plain Python.
-    arguments : tuple of Argument
-        The operands' types, of arrays with any strides.
-    places : tuple of tuple of int
-        For each operand the places of its core dimensions among all; an array without
-        any has one axis of length 1.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-
-    Returns
-    -------
-    int
-        The address of a C function of NumPy's inner loop signature.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types; the text has the reason and
-        the source line.
-    """
-    parts = "cores", arguments, places, fastmath
-    name = function.__name__
-
-    make = partial(_compiled_inner, function, arguments, places, fastmath=fastmath)
-    return loops.load_or_compile(digests.digest(function), parts, name, make)
-
-
-@_optional.numba_unset()
-def _compiled_inner(
-    function: Callable[..., Any],
-    arguments: tuple[Argument, ...],
-    places: Places,
-    *,
-    fastmath: bool,
-) -> tuple[bytes, str]:
-    """Return its object file and name: arrays without gaps have code of their own."""
-    cases = [arguments]
-    if any(places):
-        dense = (a._replace(contiguous=a.ndim is not None) for a in arguments)
-        cases.append(tuple(dense))
-    compiled = [
-        _host_function(Grid(function, 0, case, fastmath, cores=case)) for case in cases
-    ]
-    for one in compiled:
-        errors.refuse_faults(function, arguments, one)
-    emit = partial(_cores, places, cases, compiled)
-    return cpu.emitted(emit, *[_optional.numba().core.types.voidptr] * 4)
-
-
-def _cores(
-    places: Places,
-    cases: Sequence[tuple[Argument, ...]],
-    compiled: Sequence[Any],
-    context: Any,
-    builder: Any,
-    pointers: Sequence[Any],
-) -> None:
-    """Emit the loop over what NumPy hands over: addresses, extents and strides.
-
-    Of two cases the second is for arrays that lie in C order without gaps.
-    """
-    args, dimensions, steps = (
-        KernelMemory(target(CPU), context, builder, pointer) for pointer in pointers[:3]
-    )
-    size, count = dimensions.word(0), len(places)
-    data, outer = map(args.pointer, args.words(0, count)), steps.words(0, count)
-    following = iter(steps.words(count, sum(map(len, places))))
-    operands, gaps = [], []
-    for own, argument, start in zip(places, cases[0], data, strict=True):
-        shape = [dimensions.word(1 + place) for place in own]
-        strides = [next(following) for _ in own]
-        step = itemsize = args.int64(argument.dtype.itemsize)
-        for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-            gaps.append(builder.icmp_signed("!=", stride, step))
-            step = builder.mul(step, extent)
-        if argument.ndim is not None and not own:  # an array of one element
-            shape, strides = [args.int64(1)], [itemsize]
-        operands.append((start, shape, strides))
-
-    def loop(case: int) -> None:
-        cgutils = args.target.cgutils
-        with cgutils.for_range(builder, size, intp=args.int64) as turn:
-            values = []
-            each = zip(cases[case], operands, outer, strict=True)
-            for argument, (start, *layout), step in each:
-                place = args.moved(start, builder.mul(turn.index, step))
-                values.append(args.value(argument, place, *layout))
-            _call(args, compiled[case], values)
-
-    if not gaps:
-        loop(0)
-        return
-    with builder.if_else(reduce(builder.or_, gaps)) as ways:
-        for case, way in enumerate(ways):
-            with way:
-                loop(case)
 
 
 # Loops over ``range`` on CUDA, in the form that its compiler knows best.

@@ -14,7 +14,7 @@ import numpy as np
 
 from xdev import _config
 from xdev._forks import module_lock
-from xdev.compile.grid import Argument, Grid, packer
+from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
 from xdev.errors import type_name, users_level
 from xdev.ufunc import foreign, literals, sources
@@ -49,29 +49,20 @@ class KernelPlan:
     ----------
     kinds : tuple of Argument
         The types.
-    pack : callable
-        Returns a kernel's memory, of the arguments.
     machine : object
         A loop of the CPU's, or a kernel of CUDA's.
     writes : callable
         Returns the names of the arrays that are written.
     checked : bool
         Whether it reports accesses out of bounds.
-    each : float
-        Seconds that a point took the last time that threads shared them, 0 before; a
-        guess for the next.
     """
 
     kinds: tuple[Argument, ...]
-    pack: Callable[..., bytes]
     machine: Any
     writes: Callable[[], frozenset[str]]
     checked: bool
-    each: float = 0.0
 
 
-#: A plan, the places and types of its numbers, and its arrays' shapes and strides.
-Call = tuple[KernelPlan, list[tuple[int, Any]], list[int]]
 _lock = module_lock()  # guards the making of plans: each is made once
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
@@ -99,8 +90,6 @@ class KernelFunction:
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
         self._plans: dict[Any, KernelPlan] = {}
-        #: Calls of NumPy's arrays that were made before, by types and layouts.
-        self.calls: dict[Any, Call] = {}
         self._writes: dict[Any, frozenset[str]] = {}
 
     def plan(
@@ -134,9 +123,7 @@ class KernelFunction:
                     with self.refusing_writes(*typing):
                         machine = compile_(grid)
                     kinds, writes = grid.arguments, partial(self.writes, *typing)
-                    plan = KernelPlan(
-                        kinds, packer(kinds), machine, writes, grid.checked
-                    )
+                    plan = KernelPlan(kinds, machine, writes, grid.checked)
                     self._plans[key] = plan
         return plan
 
@@ -413,7 +400,7 @@ SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
 
 
-def host(x: Any, name: str) -> Array | Number:
+def host(x: Any, name: str, _: str = "") -> Array | Number:
     """Return what an argument of a kernel on the CPU is.
 
     Raises
@@ -487,9 +474,9 @@ def types(
         if isinstance(x, Number):
             kinds.append(Argument(dtype))
             continue
-        if not _aligned(x):
+        if not is_aligned(x):
             raise ValueError(f"{name}: {label} is not aligned: copy it first")
-        kinds.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
+        kinds.append(Argument(dtype, len(x.shape), is_contiguous(x), x.writable))
     return tuple(kinds), working
 
 
@@ -497,10 +484,11 @@ def key(x: Array | Number) -> Any:
     """Return all of an argument that its type depends on."""
     if isinstance(x, Number):
         return x.layout
-    return x.dtype, len(x.shape), _contiguous(x), x.writable, _aligned(x)
+    return x.dtype, len(x.shape), is_contiguous(x), x.writable, is_aligned(x)
 
 
-def _aligned(x: Array) -> bool:
+def is_aligned(x: Array) -> bool:
+    """Say whether each element is where its dtype may be read."""
     return not any(n % x.dtype.alignment for n in (x.address, *x.strides))
 
 
@@ -516,7 +504,8 @@ def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
     return real(working)
 
 
-def _contiguous(x: Array) -> bool:
+def is_contiguous(x: Array) -> bool:
+    """Say whether the elements are in C order without gaps."""
     steps = contiguous(x.shape, x.dtype.itemsize)
     pairs = zip(x.shape, x.strides, steps, strict=True)
     return 0 in x.shape or all(n == 1 or own == step for n, own, step in pairs)
