@@ -79,7 +79,7 @@ def driver(monkeypatch):  # noqa: C901 - its own small functions
 
     def run(f):
         capture = graphs.Capture(pool, home, 0)
-        return capture.arena, *capture.run(f, ())
+        return capture.arena, *capture.run(f, (), f.__name__)
 
     yield SimpleNamespace(
         run=run,

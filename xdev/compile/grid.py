@@ -9,6 +9,7 @@ number's bytes, then for each array its shape and its strides [B].
 from __future__ import annotations
 
 import importlib
+import math
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -136,9 +137,10 @@ class Grid:
 
     def load(self, memory: KernelMemory) -> list[Any]:
         """Emit the loading of all that is the same for every index."""
+        layouts = memory.layouts(self.arguments)
         if self.cores is not None:
-            return memory.layouts(self.arguments)
-        return memory.arguments(self.arguments)
+            return layouts
+        return memory.cores(self.arguments, self.arguments, layouts, ())
 
     def operands(
         self, memory: KernelMemory, indices: Sequence[Any], loaded: Sequence[Any]
@@ -207,8 +209,7 @@ def target(root: str) -> Target:
         if root not in _targets:
             new = Target(root)
             for name in ("add", "max", "min", "cas"):
-                update = _updating(new, name)
-                new.extending.overload(getattr(atomic, name))(_overload(update, name))
+                new.extending.overload(getattr(atomic, name))(_overload(new, name))
             _checking(new.extending)
             _targets[root] = new
         return _targets[root]
@@ -255,16 +256,6 @@ class KernelMemory:
         point = self.target.cgutils.pack_array(self.builder, indices)
         return self.context.make_tuple(self.builder, report_type(), [words, point])
 
-    def arguments(self, arguments: Sequence[Argument]) -> list[Any]:
-        """Return the values of all arguments."""
-        layouts = iter(self.layouts(arguments))
-        return [
-            self.value(argument, self._number(place), [], [])
-            if argument.ndim is None
-            else self.array(argument, *next(layouts))
-            for place, argument in enumerate(arguments)
-        ]
-
     def layouts(
         self, arguments: Sequence[Argument]
     ) -> list[tuple[Any, list[Any], list[Any]]]:
@@ -310,12 +301,11 @@ class KernelMemory:
         builder = self.builder
         (last, core), (_, extents, _) = (arguments[-1], cores[-1]), layouts[-1]
         loop = (last.ndim or 0) - (core.ndim or 0)
-        number, *index = indices
-        for extent in reversed(extents[1 : loop - len(index)]):
-            index.insert(0, builder.urem(number, extent))
-            number = builder.udiv(number, extent)
-        if len(index) < loop:
-            index.insert(0, number)
+        index = list(indices)[-loop:]
+        while 0 < len(index) < loop:
+            extent = extents[loop - len(index)]
+            number = builder.udiv(index[0], extent)
+            index[:1] = number, builder.urem(index[0], extent)
         following, values = iter(layouts), []
         for place, (argument, core) in enumerate(zip(arguments, cores, strict=True)):
             if argument.ndim is None:  # a number for all, perhaps where an array is
@@ -438,15 +428,37 @@ ORDER = "monotonic"
 ATOMIC_BITS = (32, 64)  # bits, which every device can update
 
 
-def _overload(update: Any, name: str) -> Any:
+def _overload(target: Target, name: str) -> Any:
     """Return an update's overload, without types: numba-cuda would compare them."""
+    types = _optional.numba().core.types
+    update = _updating(target, name)
     if name == "cas":
         return lambda a, index, expected, value: (  # noqa: ARG005
             lambda a, index, expected, value: update(a, index, expected, value)  # noqa: PLW0108 - Numba's form
         )
-    return lambda a, index, value: (  # noqa: ARG005
-        lambda a, index, value: update(a, index, value, value)
-    )
+
+    def choose(a, index, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        _check(a, index, (value,), name)
+        if name != "add" and isinstance(a.dtype, types.Float):
+            return _extreme(getattr(np, str(a.dtype)), larger=name == "max")
+        return lambda a, index, value: update(a, index, value, value)
+
+    return choose
+
+
+def _extreme(kind: Any, *, larger: bool) -> Any:
+    """Return the update to the larger or smaller of two floats: NaN wins, and stays."""
+
+    def update(a, index, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        new, old = kind(value), a[index]
+        while old == old and (new != new or (new > old if larger else new < old)):  # noqa: PLR0124
+            seen = atomic.cas(a, index, old, new)
+            if seen == old and math.copysign(1.0, seen) == math.copysign(1.0, old):
+                break  # of the same bits
+            old = seen
+        return old
+
+    return update
 
 
 def _updating(target: Target, name: str) -> Any:
@@ -470,39 +482,24 @@ def _updating(target: Target, name: str) -> Any:
             pointer = target.cgutils.get_item_pointer(
                 context, builder, a, array, places, wraparound=True
             )
-            values = [
+            seen, new = (
                 context.cast(builder, operand, kind, a.dtype)
                 for operand, kind in zip(args[2:], (expected, value), strict=True)
-            ]
-            return _updated(target, builder, a.dtype, pointer, name, *values)
+            )
+            if name == "cas":
+                bits = target.cgutils.ir.IntType(a.dtype.bitwidth)
+                where = builder.bitcast(pointer, bits.as_pointer())
+                words = (builder.bitcast(x, bits) for x in (seen, new))
+                both = builder.cmpxchg(where, *words, ORDER, ORDER)
+                return builder.bitcast(builder.extract_value(both, 0), new.type)
+            if isinstance(a.dtype, types.Integer):
+                word = name if name == "add" or a.dtype.signed else f"u{name}"
+                return builder.atomic_rmw(word, pointer, new, ORDER)
+            return target.add_float(builder, pointer, new)
 
         return a.dtype(a, index, expected, value), generate
 
     return update
-
-
-def _updated(
-    target: Target,
-    builder: Any,
-    kind: Any,
-    pointer: Any,
-    name: str,
-    expected: Any,
-    value: Any,
-) -> Any:
-    """Emit the update of an element; return what it was."""
-    if name != "cas" and isinstance(kind, _optional.numba().core.types.Integer):
-        word = name if name == "add" or kind.signed else f"u{name}"
-        return builder.atomic_rmw(word, pointer, value, ORDER)
-    if name == "add":
-        return target.add_float(builder, pointer, value)
-    bits = target.cgutils.ir.IntType(kind.bitwidth)
-    where = builder.bitcast(pointer, bits.as_pointer())
-    if name != "cas":
-        return _extreme(builder, where, bits, name, value)
-    seen, new = (builder.bitcast(x, bits) for x in (expected, value))
-    old = builder.extract_value(builder.cmpxchg(where, seen, new, ORDER, ORDER), 0)
-    return builder.bitcast(old, value.type)
 
 
 def _check(a: Any, index: Any, values: Any, name: str) -> None:
@@ -535,28 +532,3 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
     if message is not None:
         call = f"xdev.atomic.{name}({FORMS.get(name, THREE)})"
         raise numba.core.errors.TypingError(f"{call} {message}")
-
-
-def _extreme(b: Any, where: Any, bits: Any, name: str, value: Any) -> Any:
-    """Emit the larger or smaller of two floats: an exchange while it is better."""
-    entry = b.block
-    first = b.load(where)
-    test, swap, done = (
-        b.append_basic_block(f"atomic.{part}") for part in ("test", "swap", "done")
-    )
-    b.branch(test)
-    b.position_at_end(test)
-    seen = b.phi(bits)
-    seen.add_incoming(first, entry)
-    old = b.bitcast(seen, value.type)
-    sign = ">" if name == "max" else "<"
-    better = b.or_(  # a NaN wins, and the first one stays
-        b.fcmp_ordered(sign, value, old), b.fcmp_unordered("uno", value, value)
-    )
-    b.cbranch(b.and_(b.fcmp_ordered("ord", old, old), better), swap, done)
-    b.position_at_end(swap)
-    exchanged = b.cmpxchg(where, seen, b.bitcast(value, bits), ORDER, ORDER)
-    seen.add_incoming(b.extract_value(exchanged, 0), swap)
-    b.cbranch(b.extract_value(exchanged, 1), done, test)
-    b.position_at_end(done)
-    return old

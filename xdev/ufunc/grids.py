@@ -95,42 +95,29 @@ class Extents:
             There are more than three extents, a negative one, or too many points; or
             the block is none that CUDA has.
         """
-        points, block, flaw = key, None, ""
-        if isinstance(key, tuple) and key and isinstance(key[0], tuple):
-            points, *blocks = key
-            if len(blocks) != 1:
-                message = f"{name}[…] takes extents and a block: {name}[(n,), 256]"
-                raise ValueError(message)
-            (block,) = blocks
+        points, *blocks = key if isinstance(key, tuple) and key else (key,)
+        if not isinstance(points, tuple):
+            points, blocks = key, []
         extents = _integers(points, name)
-        count = len(extents)
-        threads = BLOCKS.get(count, ()) if block is None else _integers(block, name)
-        if not 1 <= count <= DIMENSIONS or min(extents) < 0:
-            flaw = (
-                "a kernel has one to three extents of at least 0; a block goes beside "
-                f"a tuple of them, {name}[(n,), 256]"
-            )
-        elif prod(extents) >= 2**63:
-            flaw = "there are too many points: at most 2**63 - 1"
-        elif (
-            len(threads) != count
-            or min(threads) < 1
-            or prod(threads) > THREADS
-            or (count == DIMENSIONS and threads[0] > DEEP)
+        block = _integers(blocks[0], name) if blocks else BLOCKS.get(len(extents), ())
+        if (
+            not 1 <= len(extents) == len(block) <= DIMENSIONS
+            or len(blocks) > 1
+            or min(extents) < 0
+            or min(block) < 1
+            or prod(extents) >= 2**63
+            or prod(block) > THREADS
+            or (len(block) == DIMENSIONS and block[0] > DEEP)
+            or -(-extents[-1] // block[-1]) > WIDEST
         ):
-            flaw = (
-                f"a block has as many axes as there are extents ({count}), and 1 to "
-                f"{THREADS} threads, {DEEP} along the first of three axes"
-            )
-        elif -(-extents[-1] // threads[-1]) > WIDEST:
-            flaw = (
-                f"there are more than {WIDEST:,} blocks along the last axis: pass a "
-                "wider block, or more extents"
-            )
-        if flaw:
             shown = ", ".join(map(repr, key)) if isinstance(key, tuple) else repr(key)
-            raise ValueError(f"{name}[{shown}]: {flaw}")
-        return cls(count, _filled(extents), _filled(threads))
+            raise ValueError(
+                f"{name}[{shown}]: a kernel has one to three extents of at least 0, of "
+                f"at most 2**63 - 1 points, and {WIDEST:,} blocks along the last axis; "
+                f"a block goes beside a tuple of them, {name}[(n,), 256], and has as "
+                f"many axes and 1 to {THREADS} threads, {DEEP} along the first of three"
+            )
+        return cls(len(extents), _filled(extents), _filled(block))
 
 
 def _integers(values: Any, name: str) -> tuple[int, ...]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import warnings
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import (
-    is_dask,
     positional,
     refuse_arrays,
     refuse_deferred,
@@ -35,14 +33,12 @@ from xdev.ufunc.rewriting import Checks, Ranges
 from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from xdev.ufunc.sources import FunctionScope
 
 
-@final
-@dataclass(slots=True)
-class KernelPlan:
+class KernelPlan(NamedTuple):
     """What was compiled for arguments of some types.
 
     Parameters
@@ -64,8 +60,6 @@ class KernelPlan:
 
 
 _lock = module_lock()  # guards the making of plans: each is made once
-# How a call says for how many points it runs, by the number of indices.
-EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
 
 
 @final
@@ -112,20 +106,16 @@ class KernelFunction:
             The arguments are wrong, or it cannot be compiled for them.
         """
         key = indices, *key
-        plan = self._plans.get(key)
-        if plan is None:
+        if key not in self._plans:
             with _lock:
-                plan = self._plans.get(key)
-                if plan is None:
-                    names = self.names[indices:]
-                    typing = indices, *types(operands, names, self.name)
+                if key not in self._plans:
+                    typing = indices, *types(operands, self.names[indices:], self.name)
                     grid = self.typed(*typing, checked=checked)
-                    with self.refusing_writes(*typing):
-                        machine = compile_(grid)
-                    kinds, writes = grid.arguments, partial(self.writes, *typing)
-                    plan = KernelPlan(kinds, machine, writes, grid.checked)
+                    machine = self._refusing_writes(compile_, grid, typing)
+                    writes = partial(self.writes, *typing)
+                    plan = KernelPlan(grid.arguments, machine, writes, grid.checked)
                     self._plans[key] = plan
-        return plan
+        return self._plans[key]
 
     def writes(
         self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
@@ -165,10 +155,9 @@ class KernelFunction:
         """
         if not foreign.any_of(args):
             return
-        try:
-            written: Iterable[str] = plan.writes()
-        except TypeError:  # what only CUDA compiles: any may be written
-            written = names
+        written: Iterable[str] = names
+        with suppress(TypeError):  # what only CUDA compiles may write any
+            written = plan.writes()
         for x, operand, label in zip(args, operands, names, strict=True):
             adapter = foreign.of(type(x))
             writable = isinstance(operand, Array) and operand.writable
@@ -188,36 +177,20 @@ class KernelFunction:
                     names.append(name)
         return frozenset(names)
 
-    @contextmanager
-    def refusing_writes(
-        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
-    ) -> Iterator[None]:
-        """Refuse writes into read-only arrays in clear words.
+    def _refusing_writes(
+        self, compile_: Callable[[Grid], Any], grid: Grid, typing: Any
+    ) -> Any:
+        """Return machine code; refuse writes into read-only arrays in clear words.
 
-        Parameters are those of :meth:`typed`. A compiler refuses them, but for those
-        through ``x.flat``.
-
-        Raises
-        ------
-        ValueError
-            It writes, and an argument is read-only; the text has the line where a
-            compiler found it.
-        TypeError
-            It cannot be compiled for arrays that may be written either.
+        A compiler refuses them, but for those through ``x.flat``.
         """
-        frozen = [
-            label
-            for label, each in zip(self.names[indices:], arguments, strict=True)
-            if each.ndim is not None and not each.writable
-        ]
-        line, cause = "", None
+        pairs = zip(self.names[grid.indices :], grid.arguments, strict=True)
+        frozen = [x for x, own in pairs if own.ndim is not None and not own.writable]
+        written, line, cause = self._flat, "", None
         try:
-            yield
-            written = self._flat
+            machine = compile_(grid)
         except TypeError as error:
-            if not frozen:
-                raise
-            written = self.writes(indices, arguments, working)
+            written = self.writes(*typing) if frozen else written
             if written.isdisjoint(frozen):
                 raise
             line, cause = f"\n{str(error).splitlines()[-1]}", error
@@ -227,6 +200,7 @@ class KernelFunction:
                 f"{', '.join(refused)} (as JAX's arrays always are): "
                 f"pass a copy that may be written{line}"
             ) from cause
+        return machine
 
     def refuse_reported(self, report: Sequence[int], indices: int) -> NoReturn:
         """Raise the error that a kernel of so many indices has reported."""
@@ -247,17 +221,12 @@ class KernelFunction:
         """
         names = self.names[indices:]
         if count != len(names) or len(self.names) <= indices:
-            message = (
+            raise TypeError(
                 f"{self.name}({', '.join(self.names)}) on a {indices}-d grid takes the "
                 f"arguments {', '.join(names)}, not {count}: each extent in the "
-                "brackets gives an index, by which its parameters begin"
+                f"brackets, as in {self.name}[h, w], gives an index, by which its "
+                "parameters begin"
             )
-            extents = EXTENTS.get(len(self.names) - count)
-            if extents:
-                message += (
-                    f", so for {count} give it the extents {self.name}[{extents}]"
-                )
-            raise TypeError(message)
         return names
 
     def typed(
@@ -416,15 +385,12 @@ def host(x: Any, name: str, _: str = "") -> Array | Number:
         return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
     if isinstance(x, NUMBERS):
         return Number(x)
-    way = "pass an array that it holds, or a number"
-    if isinstance(x, list | tuple):
-        way = "pass xdev.asarray(x), so that the kernel's writes can be seen"
-    elif isinstance(x, np.ma.MaskedArray):
-        way = "pass x.filled(value), or x.data and x.mask each"
-    elif is_dask(x):
-        way = f"map it over the blocks, xdev.distributed.map(kernel, x) ({PAGE})"
-    message = f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: "
-    raise TypeError(message + way)
+    raise TypeError(
+        f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: pass an "
+        "array (of a list xdev.asarray(x), so that writes can be seen; of a masked "
+        "array x.filled(value), or x.data and x.mask); map it over Dask's blocks, "
+        f"xdev.distributed.map(kernel, x) ({PAGE})"
+    )
 
 
 def result_type(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
@@ -494,12 +460,9 @@ def is_aligned(x: Array) -> bool:
 
 def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of a Python number."""
-    value = x.value
-    if isinstance(value, bool):
-        return np.dtype(np.bool_)
-    if isinstance(value, int):
-        return np.dtype(np.int64)
-    if isinstance(value, complex):
+    if isinstance(x.value, int):
+        return np.dtype(np.bool_ if isinstance(x.value, bool) else np.int64)
+    if isinstance(x.value, complex):
         return np.result_type(working, 1j)
     return real(working)
 
