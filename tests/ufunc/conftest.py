@@ -5,13 +5,14 @@ kernels' own text, in which only the few lines of PTX are replaced.
 """
 
 import ctypes
+import gc
 import math
 import re
 import shutil
 import struct
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +20,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xdev import _config, _optional, native
+from xdev import _config, _optional, memory, native, testing
 from xdev.compile import cubins, threads
+from xdev.device.streams import live_streams
 from xdev.facade import cuda_copies
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import (
@@ -28,6 +30,7 @@ from xdev.ufunc import (
     cuda_methods,
     cuda_operands,
     foreign,
+    graphs,
     grids,
     vectorize,
 )
@@ -538,3 +541,78 @@ def debugging(monkeypatch):
 def not_debugging(monkeypatch):
     """Act as without XDEV_DEBUG."""
     monkeypatch.setattr(_config, "debug", lambda: False)
+
+
+@pytest.fixture
+def recording(monkeypatch):  # noqa: C901 - its own small functions
+    """Streams that record, as far as the capture of a graph asks for them."""
+    if not _optional.installed("cupy"):
+        pytest.skip("allocates by CuPy's memory objects")
+    cupy, current, states, destroyed = _optional.cupy(), [], {}, []
+
+    def end(handle):
+        if states.pop(handle, "none") != "active":
+            raise RuntimeError("cudaErrorStreamCaptureInvalidated: by a call before")
+        return 7
+
+    class Stream:
+        handles = iter(range(100, 200))
+
+        def __init__(self, *, non_blocking):
+            assert non_blocking
+            self.ptr = next(self.handles)
+
+        def __enter__(self):
+            current.append(self)
+
+        def __exit__(self, *_):
+            current.pop()
+
+        def begin_capture(self, mode):
+            assert mode == "thread-local"
+            states[self.ptr] = "active"
+
+        def end_capture(self):
+            end(self.ptr)
+            return "graph"
+
+        def is_capturing(self):
+            if states.get(self.ptr) == "invalidated":
+                raise RuntimeError("an error has invalidated the capture sequence")
+            return self.ptr in states
+
+    cuda = SimpleNamespace(
+        Stream=Stream,
+        MemoryPointer=cupy.cuda.MemoryPointer,
+        get_current_stream=lambda: current[-1],
+        using_allocator=cupy.cuda.using_allocator,
+        memory=cupy.cuda.memory,
+        runtime=SimpleNamespace(
+            streamCaptureModeThreadLocal="thread-local",
+            CUDARuntimeError=RuntimeError,
+            streamEndCapture=end,
+            graphDestroy=destroyed.append,
+        ),
+    )
+    monkeypatch.setattr(_optional, "cupy", lambda: SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(graphs, "_relaxed", nullcontext)
+    pool, home = (
+        memory.Pool(testing.FakeSource(capacity=1 << 26)),
+        Stream(non_blocking=True),
+    )
+
+    def run(f):
+        capture = graphs.Capture(pool, home, 0)
+        return capture.arena, *capture.run(f, (), f.__name__)
+
+    yield SimpleNamespace(
+        run=run,
+        states=states,
+        pool=pool,
+        array=cupy.ndarray,
+        destroyed=destroyed,
+    )
+    gc.collect()
+    assert (states, current, live_streams.captured) == ({}, [], set())
+    assert pool.stats().allocated == 0
+    assert gc.isenabled()

@@ -369,21 +369,7 @@ def checked(
     axis: Any,  # noqa: ARG001
     report: Any,  # noqa: ARG001
 ) -> Any:
-    """Return an index into an array; in compiled code, if it is in bounds.
-
-    Parameters
-    ----------
-    index : int, or tuple of int and slices
-        What the array is indexed with; a slice is never out of bounds.
-    shape : tuple of int
-        The array's shape, from ``axis`` on.
-    argument : int
-        The array's number among the kernel's arguments.
-    axis : int
-        Where the index begins.
-    report : tuple
-        The report, an array, and the grid's three indices.
-    """
+    """Return an index into an array; in compiled code, if it is in bounds."""
     return index
 
 

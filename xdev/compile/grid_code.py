@@ -35,17 +35,6 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
     """Return ``run(start, stop, memory)``, which computes a range of points.
 
     It leaves the interpreter's lock to others meanwhile.
-
-    Parameters
-    ----------
-    grid : Grid
-        The function and its types.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types; the text has the reason and
-        the source line.
     """
     digest, name = digests.digest(grid.function), grid.function.__name__
     address = loops.load_or_compile(digest, grid.parts, name, partial(_compiled, grid))
@@ -107,13 +96,7 @@ def writes(grid: Grid) -> frozenset[int]:
 
 @_optional.numba_unset()
 def _host_function(grid: Grid) -> Any:
-    """Return Numba's compilation of a grid's function, to be called by a loop.
-
-    Raises
-    ------
-    TypeError
-        It cannot be compiled for its types, or returns something.
-    """
+    """Return Numba's compilation of a grid's function, to be called by a loop."""
     target(CPU)
     types, fastmath = grid.types(), grid.fastmath
     function = cpu.jitted(
@@ -204,13 +187,7 @@ _lock = module_lock()  # guards the making of the next function's value
 
 
 def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose ranges are C's loops; numba-cuda alone compiles it.
-
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    """
+    """Return a function whose ranges are C's loops; numba-cuda alone compiles it."""
     namespace: dict[str, Any] = function.__globals__
     if namespace.get(RANGE) is not range:
         return function
@@ -295,29 +272,6 @@ def cubin(
     """Compile a function of indices into a kernel. No GPU is needed.
 
     Its one parameter is the memory of its arguments, by value.
-
-    Parameters
-    ----------
-    grid : Grid
-        The function and its types.
-    capability : (int, int)
-        The compute capability, as in ``(9, 0)``.
-    narrow : bool
-        Whether it is only for launches with a thread for each point, and for extents,
-        shapes and strides that fit into 32 bits with their sign.
-
-    Returns
-    -------
-    (bytes, str)
-        The cubin, and the kernel's name in it.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types; the text has the reason and
-        the source line.
-    DeviceUnavailableError
-        The CUDA compiler is missing or its parts do not fit together.
     """
     sizes = {"WORDS": grid.words, "INDICES": grid.indices, "NARROW": int(narrow)}
     macros = cubins.defined({"FUNCTION": FUNCTION, **sizes})
@@ -333,13 +287,7 @@ def cubin(
 
 
 def ltoir(grid: Grid, capability: tuple[int, int], *, narrow: bool) -> bytes:
-    """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types.
-    """
+    """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``."""
     if not _optional.installed("numba_cuda"):
         message = f"kernels on CUDA need numba-cuda: {_optional.CUDA_EXTRA}"
         raise DeviceUnavailableError(message)

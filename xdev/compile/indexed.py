@@ -93,11 +93,6 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
 
     It writes ``n`` elements from ``address`` on. Each parameter takes 8 bytes of
     ``parameters``, from the first on.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types.
     """
     digest, name = digests.digest(kernel.function), kernel.function.__name__
     address = loops.load_or_compile(
@@ -152,25 +147,6 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
 
     Its parameter is a slot for the output's address and each of the function's own, and
     the number of elements (64 bits).
-
-    Parameters
-    ----------
-    kernel : Indexed
-        The function and its types.
-    capability : (int, int)
-        The compute capability, as in ``(9, 0)``.
-
-    Returns
-    -------
-    (bytes, str)
-        The cubin, and the kernel's name in it.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types.
-    DeviceUnavailableError
-        The CUDA compiler is missing or its parts do not fit together.
     """
 
     def make() -> tuple[bytes, str]:

@@ -55,11 +55,6 @@ class Layout:
     def parse(cls, text: object) -> Layout:
         """Read a signature.
 
-        Raises
-        ------
-        TypeError
-            It is none.
-
         Examples
         --------
         >>> Layout.parse("(m,n),(n)->(m)").inputs
@@ -98,22 +93,7 @@ class Layout:
     def shapes(
         self, inputs: Sequence[Shape], outputs: Sequence[Shape | None], name: str
     ) -> tuple[Shape, list[Shape]]:
-        """Return the loop shape, and the shape of every output.
-
-        Parameters
-        ----------
-        inputs : sequence of tuple of int
-            The inputs' shapes, core dimensions last.
-        outputs : sequence of tuple of int and None
-            Those of the outputs that are given.
-        name : str
-            The function's, for errors.
-
-        Raises
-        ------
-        ValueError
-            They do not fit, or the length of an output's core dimension is unknown.
-        """
+        """Return the loop shape, and the shape of every output."""
         lengths: dict[str, int] = {n: int(n) for n in self.names if n.isdigit()}
         loops: list[Shape | None] = []
         for k, (shape, own) in enumerate(
@@ -164,18 +144,6 @@ CORES = re.compile(r"\s*(?:void\s*)?\((.*)\)\s*|([^()]*,[^()]*)", re.DOTALL)
 
 def parse_cores(signature: object, layout: Layout) -> Types:
     """Turn ``"void(float32[:], float32[:], float32[:])"`` into types.
-
-    Parameters
-    ----------
-    signature : str or Numba signature
-        The types of the inputs, then of the outputs.
-    layout : Layout
-        Their core dimensions.
-
-    Raises
-    ------
-    TypeError
-        It is none, or does not fit the core dimensions.
 
     Examples
     --------
@@ -240,11 +208,6 @@ def axes_of_cores(
     """Return the axes of each operand's core dimensions, as a call's keywords say.
 
     Where they are kept, those of an output are the input's, with length 1.
-
-    Raises
-    ------
-    TypeError
-        They do not fit the core dimensions, or each other.
     """
     counts = [len(own) for own in layout.operands]
     nin = len(layout.inputs)
@@ -330,33 +293,7 @@ class CoreLoops:
         subok: bool = True,
         **options: Any,
     ) -> Any:
-        """Compute the function of arrays and numbers on their device.
-
-        Parameters
-        ----------
-        args : sequence
-            Arrays of one device, and numbers.
-        outs : tuple of arrays and None, optional
-            Where the results go; written in place and returned themselves.
-        subok : bool
-            Whether results may be of subclasses, as in NumPy.
-        **options
-            ``signature`` (the results' dtype where no array is given for them; with
-            signatures that of all that they give), ``casting``, ``order``, ``axes``,
-            ``axis`` and ``keepdims``.
-
-        Returns
-        -------
-        array or tuple of arrays
-            ``outs``, or new arrays of the first array's library.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The arguments are wrong, or the function cannot be compiled for them.
-        DeviceMismatchError
-            Arrays of two devices. Whatever is raised, nothing was written.
-        """
+        """Compute the function of arrays and numbers on their device."""
         function, grids, name = self._function, self._grids, self._function.name
         named = zip(args, function.labels, strict=True)
         inputs = [grids.operand(x, name, label) for x, label in named]

@@ -259,27 +259,7 @@ class CoreFunction:
         dtype: Any = None,
         casting: str = "same_kind",
     ) -> CoreSpecialisation:
-        """Return the typing for dtypes.
-
-        Parameters
-        ----------
-        inputs : tuple of numpy.dtype
-            The inputs'.
-        outputs : sequence of numpy.dtype and None
-            Those of the outputs that are given.
-        dtype : dtype-like, optional
-            That of the others; None: the inputs' result type. With signatures that of
-            all results: those are looked through which give it.
-        casting : str
-            How that may be cast to the dtypes of the outputs that are given, and the
-            inputs to a signature's that gives ``dtype``.
-
-        Raises
-        ------
-        TypeError
-            No signature fits, a dtype is not numeric, the function reads an array from
-            outside, or an output cannot take the results.
-        """
+        """Return the typing for dtypes."""
         native = tuple(dtype.newbyteorder("=") for dtype in inputs)
         if self.signatures:
             types = self._choose(native, dtype, casting)

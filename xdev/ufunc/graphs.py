@@ -237,13 +237,7 @@ REPLACE = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
 
 
 def embed(stream: int, graph: int) -> None:
-    """Put a copy of a graph where a stream's recording has got to, both by handle.
-
-    Raises
-    ------
-    CaptureError
-        The driver refuses: the stream does not record, or no longer.
-    """
+    """Put a copy of a graph where a stream's recording has got to, both by handle."""
     library = driver_library()
     handle, child = ctypes.c_void_p(stream), ctypes.c_void_p(graph)
     status, whole = ctypes.c_int(), ctypes.c_void_p()
@@ -322,13 +316,7 @@ class Capture(hooks.Listener):
     def run(
         self, f: Callable[..., Any], arrays: tuple[Any, ...], name: str
     ) -> tuple[Any, Any]:
-        """Return the graph, ready to launch, and what the function returned.
-
-        Raises
-        ------
-        CaptureError
-            The function cannot be captured.
-        """
+        """Return the graph, ready to launch, and what the function returned."""
         traced = sys.gettrace()
         try:
             with self._recording():

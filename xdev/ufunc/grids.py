@@ -85,16 +85,7 @@ class Extents:
 
     @classmethod
     def read(cls, key: Any, name: str) -> Extents:
-        """Return what ``kernel[key]`` means.
-
-        Raises
-        ------
-        TypeError
-            It holds something that is no integer.
-        ValueError
-            There are more than three extents, a negative one, or too many points; or
-            the block is none that CUDA has.
-        """
+        """Return what ``kernel[key]`` means."""
         points, *blocks = key if isinstance(key, tuple) and key else (key,)
         if not isinstance(points, tuple):
             points, blocks = key, []
@@ -166,13 +157,7 @@ class HostRun:
         self._each = 0.0  # seconds that a point took when threads last shared them
 
     def __call__(self, values: list[Any]) -> array[int]:
-        """Compute of addresses and numbers; return what points have reported.
-
-        Raises
-        ------
-        OverflowError
-            A number does not fit; nothing was computed.
-        """
+        """Compute of addresses and numbers; return what points have reported."""
         for place, kind in self._kinds:
             if type(values[place]) is not bytes:
                 values[place] = kind(values[place]).tobytes()
@@ -285,13 +270,7 @@ class CudaGrids:
 
     @staticmethod
     def compiled(grid: Grid, *, narrow: bool) -> Any:
-        """Return a function's kernel on the current device.
-
-        Raises
-        ------
-        TypeError
-            It cannot be compiled, or CUDA hands over no memory of that size.
-        """
+        """Return a function's kernel on the current device."""
         cuda.require()
         if grid.words * WORD > LIMIT:
             raise TypeError(

@@ -99,11 +99,6 @@ class KernelFunction:
 
         ``key`` is all that it depends on beside the number of indices; ``compile_``
         returns the machine code of what :meth:`typed` returns.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The arguments are wrong, or it cannot be compiled for them.
         """
         key = indices, *key
         if key not in self._plans:
@@ -147,11 +142,6 @@ class KernelFunction:
         """Tell the libraries of arrays that they are about to be written.
 
         Those that keep arrays for later, as autograd does, are told of no others.
-
-        Raises
-        ------
-        TypeError
-            A library forbids it.
         """
         if not foreign.any_of(args):
             return
@@ -212,13 +202,7 @@ class KernelFunction:
         )
 
     def split(self, indices: int, count: int) -> tuple[str, ...]:
-        """Return the names of the arguments beside so many indices.
-
-        Raises
-        ------
-        TypeError
-            There are more or fewer arguments.
-        """
+        """Return the names of the arguments beside so many indices."""
         names = self.names[indices:]
         if count != len(names) or len(self.names) <= indices:
             raise TypeError(
@@ -237,24 +221,7 @@ class KernelFunction:
         *,
         checked: bool = False,
     ) -> Grid:
-        """Return what compilers take.
-
-        Parameters
-        ----------
-        indices : int
-            How many of the parameters are indices.
-        arguments : tuple of Argument
-            The types of the others.
-        working : numpy.dtype
-            What floats in the function are.
-        checked : bool
-            Whether bounds are checked, which they are under ``XDEV_DEBUG=1``.
-
-        Raises
-        ------
-        TypeError
-            It reads an array from outside, or adds to a number that nothing reads.
-        """
+        """Return what compilers take."""
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
         check = checked or _config.debug()
         arrays = {
@@ -281,24 +248,7 @@ def typed(
     working: np.dtype[Any],
     also: Callable[[ast.FunctionDef, FunctionScope], object],
 ) -> Callable[..., Any]:
-    """Return a function of arrays with its literals typed.
-
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    kinds : mapping of str to Argument
-        The types of its arguments.
-    working : numpy.dtype
-        What floats in it are.
-    also : callable
-        ``also(tree, scope)`` rewrites its source before.
-
-    Raises
-    ------
-    TypeError
-        It reads an array from outside, or adds to a number that nothing reads.
-    """
+    """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
     refuse_arrays(function, sources.outside(function), way="")
     refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
@@ -330,21 +280,7 @@ def _replacement(
 def check_plain(
     function: Callable[..., Any], decorator: str, form: str
 ) -> tuple[str, ...]:
-    """Return the names of a function's parameters.
-
-    Parameters
-    ----------
-    function : callable
-        What is decorated.
-    decorator, form : str
-        The decorator's name, and an example of what it takes, for errors.
-
-    Raises
-    ------
-    TypeError
-        It is no Python function of two or more plain parameters, it is async or a
-        generator, or it raises.
-    """
+    """Return the names of a function's parameters."""
     parameters = positional(function) or []
     if len(parameters) < 2 or any(  # noqa: PLR2004 - what is read, what is written
         p.default is not inspect.Parameter.empty for p in parameters
@@ -370,13 +306,7 @@ FLOAT = np.dtype(np.float64)
 
 
 def host(x: Any, name: str, _: str = "") -> Array | Number:
-    """Return what an argument of a kernel on the CPU is.
-
-    Raises
-    ------
-    TypeError
-        It is neither an array in host memory nor a number.
-    """
+    """Return what an argument of a kernel on the CPU is."""
     adapter = foreign.of(type(x))
     if adapter is not None:
         x = adapter.to_native(x, name)
@@ -406,22 +336,6 @@ def types(
 
     Python's numbers are weak, as in NEP 50: a float has the result type of the arrays
     that are no integers, an int is int64.
-
-    Parameters
-    ----------
-    operands : sequence of Array and Number
-        The arguments.
-    names : sequence of str
-        Their names in the function.
-    name : str
-        The function's, for errors.
-
-    Raises
-    ------
-    TypeError
-        There is no array, or a dtype that kernels do not have.
-    ValueError
-        An array is not aligned.
     """
     arrays = [x for x in operands if isinstance(x, Array)]
     if not arrays:

@@ -260,20 +260,6 @@ def run(
     """Run for every point, on one kind of device.
 
     Accesses out of bounds are reported where ``checked``, or under ``XDEV_DEBUG=1``.
-
-    Returns
-    -------
-    (HostRun or Launch or None, list)
-        What such a call runs, and the arguments' dtypes. None where nothing ran, or
-        accesses are checked.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, DeviceMismatchError
-        The arguments are wrong, or the function cannot be compiled for them: nothing
-        was written.
-    IndexError
-        An access was out of bounds; where that is checked.
     """
     indices, name = extents.dimensions, function.name
     names = function.split(indices, len(args))
