@@ -411,7 +411,7 @@ def _checking(extending: Any) -> None:
 THREE = "array, index, value"
 FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
 ORDER = "monotonic"
-ATOMIC_BITS = (32, 64)  # bits, which every device can update
+UPDATED = ("int32", "int64", "uint32", "uint64", "float32", "float64")  # everywhere
 
 
 def _overload(target: Target, name: str) -> Any:
@@ -492,28 +492,21 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
     """Refuse what cannot be updated, as a typing error."""
     numba = _optional.numba()
     types = numba.core.types
+    real = types.Integer | types.Float | types.Boolean
     message = None
     axes = index if isinstance(index, types.BaseTuple) else [index]
     if not isinstance(a, types.Array):
         message = f"takes an array, not {a}"
     elif not a.mutable:
         message = "cannot write a read-only array"
-    elif (
-        not isinstance(a.dtype, types.Integer | types.Float)
-        or a.dtype.bitwidth not in ATOMIC_BITS
-    ):
-        message = (
-            f"cannot update elements of {a.dtype}: use int32, int64, uint32, uint64, "
-            "float32 or float64"
-        )
+    elif str(a.dtype) not in UPDATED:
+        message = f"cannot update elements of {a.dtype}: use {', '.join(UPDATED)}"
     elif len(axes) != a.ndim or not all(isinstance(k, types.Integer) for k in axes):
         message = (
             "takes an integer or a tuple of them for an index, one for each of "
             f"{a.ndim} axes, not {index}"
         )
-    elif not all(isinstance(x, types.Number | types.Boolean) for x in values) or any(
-        isinstance(x, types.Complex) for x in values
-    ):
+    elif not all(isinstance(x, real) for x in values):
         message = f"takes real numbers for values, not {', '.join(map(str, values))}"
     if message is not None:
         call = f"xdev.atomic.{name}({FORMS.get(name, THREE)})"

@@ -85,30 +85,25 @@ class Layout:
         """Each name once, as NumPy numbers them."""
         return tuple(dict.fromkeys(n for names in self.operands for n in names))
 
-    @property
-    def places(self) -> tuple[Shape, ...]:
-        """For each operand the numbers of its core dimensions."""
-        return tuple(tuple(map(self.names.index, own)) for own in self.operands)
-
     def shapes(
         self, inputs: Sequence[Shape], outputs: Sequence[Shape | None], name: str
     ) -> tuple[Shape, list[Shape]]:
         """Return the loop shape, and the shape of every output."""
         lengths: dict[str, int] = {n: int(n) for n in self.names if n.isdigit()}
-        loops: list[Shape | None] = []
+        reads: list[Shape] = []
+        writes: list[Shape] = []
         for k, (shape, own) in enumerate(
             zip((*inputs, *outputs), self.operands, strict=True)
         ):
             if shape is None:
-                loops.append(None)
                 continue
-            if len(shape) < len(own):
+            split = len(shape) - len(own)
+            if split < 0:
                 raise ValueError(
                     f"{name}: operand {k} of shape {shape} lacks core dimensions: it "
                     f"has ({','.join(own)}) in {self.text}"
                 )
-            split = len(shape) - len(own)
-            loops.append(shape[:split])
+            (writes if k >= len(inputs) else reads).append(shape[:split])
             for dimension, length in zip(own, shape[split:], strict=True):
                 if lengths.setdefault(dimension, length) != length:
                     raise ValueError(
@@ -122,15 +117,10 @@ class Layout:
                 f"{name}: no input has the core dimension {unknown[0]} of {self.text}: "
                 "pass out= of the length that it shall have"
             )
-        count = len(self.inputs)
-        reads = [shape for shape in loops[:count] if shape is not None]
-        most = max(map(len, reads), default=0)  # unlike other ufuncs' outputs, these
-        writes = [  # may lack leading dimensions of length 1
-            (1,) * (most - len(shape)) + shape
-            for shape in loops[count:]
-            if shape is not None
-        ]
-        loop = broadcast(reads, writes, name)
+        # Unlike other ufuncs' outputs, these may lack leading dimensions of length 1.
+        most = max(map(len, reads), default=0)
+        whole = [(1,) * (most - len(shape)) + shape for shape in writes]
+        loop = broadcast(reads, whole, name)
         return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]
 
 
@@ -158,11 +148,8 @@ def parse_cores(signature: object, layout: Layout) -> Types:
             f"{len(operands)} operands"
         )
     for k, ((_, ndim), own) in enumerate(zip(types, operands, strict=True)):
-        output = k >= len(layout.inputs)
-        fits = ndim == len(own) or (not own and (ndim == 1 or not output))
-        if ndim is None and (own or output):
-            fits = False
-        if not fits:
+        number = not own and k < len(layout.inputs)
+        if ndim != max(len(own), 1) and not (number and ndim is None):
             raise TypeError(
                 f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
                 f"in {layout.text}, so that its type is an array of "
@@ -173,10 +160,11 @@ def parse_cores(signature: object, layout: Layout) -> Types:
 
 def _operands(signature: object) -> Types:
     taken: Any = getattr(signature, "args", signature)
-    if isinstance(taken, tuple):
-        kinds = [(getattr(x, "dtype", x), getattr(x, "ndim", None)) for x in taken]
+    if isinstance(taken, tuple):  # of Numba's types
+        names = [str(getattr(x, "dtype", x)) for x in taken]
+        dtypes = [dtype_of_name(name, signature) for name in names]
         return tuple(
-            (dtype_of_name(str(name), signature), ndim) for name, ndim in kinds
+            (d, getattr(x, "ndim", None)) for d, x in zip(dtypes, taken, strict=True)
         )
     whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
     if whole is None:
@@ -189,9 +177,8 @@ def _operands(signature: object) -> Types:
         match = CORE.fullmatch(text)
         if match is None:
             raise TypeError(f"{signature}: {text.strip()!r} is not a type")
-        name, axes = match.groups()
-        ndim = None if axes is None else axes.count(",") + 1
-        types.append((dtype_of_name(name, signature), ndim))
+        ndim = None if match[2] is None else match[2].count(",") + 1
+        types.append((dtype_of_name(match[1], signature), ndim))
     return tuple(types)
 
 

@@ -21,7 +21,7 @@ from xdev.compile.launch import driver_library, kept_alive
 from xdev.device import default_device, device_of
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.errors import CaptureError, DeviceMismatchError
+from xdev.errors import CaptureError
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.arrays import mark_uses
 from xdev.memory.bridges.cupy import device_allocator
@@ -29,6 +29,7 @@ from xdev.memory.pools import Arena
 from xdev.transfer import pinned
 from xdev.transfer.adaptation import ARRAY_PROTOCOLS, arrays_in
 from xdev.ufunc import foreign
+from xdev.ufunc.argument_errors import mismatch
 from xdev.ufunc.cuda_operands import Array, ordered, read
 
 if TYPE_CHECKING:
@@ -142,15 +143,9 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
         raise TypeError(message)
     operands = list(arrays_in(arrays).values())
     where = device_of(operands[0]) if operands else default_device()
-    for x in operands:
-        if (here := device_of(x)) != where:
-            first = operands[0]
-            raise DeviceMismatchError(
-                f"graph() got arrays of two devices: {type(first).__name__} of shape "
-                f"{tuple(first.shape)} is on {where}, {type(x).__name__} of shape "
-                f"{tuple(x.shape)} is on {here}; move one with xdev.to_device(x, "
-                f"'{where}')"
-            )
+    for k, x in enumerate(operands):
+        if device_of(x) != where:
+            raise mismatch("graph", ("arrays[0]", operands[0]), (f"arrays[{k}]", x))
     if where.type == "cuda":
         return CudaGraph(f, arrays, operands, where.require().index)
     return HostGraph(f, arrays, operands)

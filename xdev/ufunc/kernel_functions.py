@@ -117,7 +117,7 @@ class KernelFunction:
     ) -> frozenset[str]:
         """Return the names of the arrays that it writes.
 
-        Parameters are those of :meth:`typed`.
+        Types of arguments and of floats in it are those that it is compiled for.
 
         Raises
         ------
