@@ -544,7 +544,7 @@ def not_debugging(monkeypatch):
 
 
 @pytest.fixture
-def recording(monkeypatch):  # noqa: C901 - its own small functions
+def recording(monkeypatch):
     """Streams that record, as far as the capture of a graph asks for them."""
     if not _optional.installed("cupy"):
         pytest.skip("allocates by CuPy's memory objects")
@@ -561,6 +561,8 @@ def recording(monkeypatch):  # noqa: C901 - its own small functions
         def __init__(self, *, non_blocking):
             assert non_blocking
             self.ptr = next(self.handles)
+            self.begin_capture = lambda _: states.update({self.ptr: "active"})
+            self.end_capture = lambda: end(self.ptr)
 
         def __enter__(self):
             current.append(self)
@@ -568,50 +570,31 @@ def recording(monkeypatch):  # noqa: C901 - its own small functions
         def __exit__(self, *_):
             current.pop()
 
-        def begin_capture(self, mode):
-            assert mode == "thread-local"
-            states[self.ptr] = "active"
-
-        def end_capture(self):
-            end(self.ptr)
-            return "graph"
-
         def is_capturing(self):
             if states.get(self.ptr) == "invalidated":
                 raise RuntimeError("an error has invalidated the capture sequence")
             return self.ptr in states
 
-    cuda = SimpleNamespace(
-        Stream=Stream,
-        MemoryPointer=cupy.cuda.MemoryPointer,
-        get_current_stream=lambda: current[-1],
-        using_allocator=cupy.cuda.using_allocator,
-        memory=cupy.cuda.memory,
-        runtime=SimpleNamespace(
-            streamCaptureModeThreadLocal="thread-local",
-            CUDARuntimeError=RuntimeError,
-            streamEndCapture=end,
-            graphDestroy=destroyed.append,
-        ),
+    runtime = SimpleNamespace(
+        streamCaptureModeThreadLocal=1,
+        CUDARuntimeError=RuntimeError,
+        streamEndCapture=end,
+        graphDestroy=destroyed.append,
     )
+    names = "MemoryPointer", "using_allocator", "memory"
+    cuda = SimpleNamespace(**{name: getattr(cupy.cuda, name) for name in names})
+    cuda.Stream, cuda.runtime = Stream, runtime
+    cuda.get_current_stream = lambda: current[-1]
     monkeypatch.setattr(_optional, "cupy", lambda: SimpleNamespace(cuda=cuda))
     monkeypatch.setattr(graphs, "_relaxed", nullcontext)
-    pool, home = (
-        memory.Pool(testing.FakeSource(capacity=1 << 26)),
-        Stream(non_blocking=True),
-    )
+    pool = memory.Pool(testing.FakeSource(capacity=1 << 26))
 
     def run(f):
-        capture = graphs.Capture(pool, home, 0)
+        capture = graphs.Capture(pool, Stream(non_blocking=True), 0)
         return capture.arena, *capture.run(f, (), f.__name__)
 
-    yield SimpleNamespace(
-        run=run,
-        states=states,
-        pool=pool,
-        array=cupy.ndarray,
-        destroyed=destroyed,
-    )
+    given = {"states": states, "array": cupy.ndarray, "destroyed": destroyed}
+    yield SimpleNamespace(run=run, pool=pool, **given)
     gc.collect()
     assert (states, current, live_streams.captured) == ({}, [], set())
     assert pool.stats().allocated == 0

@@ -1,7 +1,6 @@
 """Generalized ufuncs: NumPy's own rules for core and loop dimensions, everywhere."""
 
 import itertools
-import math
 import pickle
 
 import numpy as np
@@ -36,11 +35,6 @@ def scaled(x, factor, out):
         out[i] = factor * x[i]
 
 
-@xdev.guvectorize("(),()->()")
-def hypotenuse(x, y, out):
-    out[0] = math.sqrt(x * x + y * y)
-
-
 @xdev.guvectorize("(n)->(3)")
 def summary(x, out):
     out[0], out[1], out[2] = x[0], x[x.shape[0] - 1], x[x.shape[0] // 2]
@@ -70,7 +64,11 @@ def sample(shape, char="d", seed=0):
     return x + x * 1j if np.dtype(char).kind == "c" else x
 
 
-DTYPES = [*zip("bHlfdD", "bHlfdD", strict=True), *("il", "fd", "if", "fD", "lF", "?d")]
+DTYPES = ["bb", "HH", "dd", "il", "if", "fD", "lF", "?d"]
+LOOPS = [
+    *(((3,), (3,)), ((0,), (0,)), ((5, 1, 3), (4, 3)), ((2, 1, 4, 3), (3, 1, 3))),
+    *(((0, 3), (3,)), ((130, 50, 2), (130, 50, 2))),
+]
 
 
 @pytest.mark.parametrize(("a", "b"), DTYPES)
@@ -79,23 +77,10 @@ def test_results_have_the_inputs_result_type(device, a, b):
 
     made = called(device, dot, x, y)
 
-    assert made.dtype == np.result_type(x, y)
-    assert_array_equal(made, (x * y).sum(-1, dtype=made.dtype))
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        *(((3,), (3,)), ((0,), (0,)), ((5, 3), (3,)), ((5, 1, 3), (4, 3))),
-        *(((0, 3), (3,)), ((2, 1, 4, 3), (3, 1, 3)), ((1, 7), (6, 1, 7))),
-        ((130, 50, 2), (130, 50, 2)),
-    ],
-    ids=str,
-)
-def test_loop_dimensions_broadcast(device, left, right):
-    x, y = sample(left), sample(right, seed=1)
-
-    assert_array_equal(called(device, dot, x, y), (x * y).sum(-1))
+    same(made, (x * y).sum(-1, dtype=np.result_type(x, y)))
+    for left, right in LOOPS if a == "d" else ():
+        x, y = sample(left), sample(right, seed=1)
+        assert_array_equal(called(device, dot, x, y), (x * y).sum(-1))
 
 
 AXES = [(-2, -1), (-2, -1), (0, 1)]
@@ -160,22 +145,10 @@ def test_reductions_of_arrays_that_compiled_code_has(device):
         assert_allclose(row, [*expected, one.all(), 0], rtol=1e-12)
 
 
-def test_several_outputs_of_which_some_are_given(device):
-    x = sample((4, 7))
-    given, out = there(device, x, np.zeros(4))
-
-    for sums, top in (running(given), running(given, out=(None, out))):
-        assert_array_equal(xdev.to_numpy(sums), x.cumsum(-1))
-        assert_array_equal(xdev.to_numpy(top), x.max(-1))
-    assert top is out
-
-
 def test_numbers_and_layouts_without_or_with_fixed_core_dimensions(device):
     x, factors = sample((4, 7), "f"), np.arange(4, dtype="f")
     same(called(device, scaled, x, factors), x * factors[:, None])
     same(called(device, scaled, x, 0.5), x * np.float32(0.5))
-    a, b = sample((5, 1)), sample((1, 6), seed=1)
-    assert_allclose(called(device, hypotenuse, a, b), np.hypot(a, b))
     assert_array_equal(called(device, summary, x), x[:, [0, 6, 3]])
 
 
@@ -267,32 +240,17 @@ def test_targets_and_signatures_compute_the_same_for_the_host(target, request):
         result = made(x, 3.0)
     assert peak.nbytes >= result.nbytes
     same(result, 3 * x)
+    numba = pytest.importorskip("numba")
+    of_numbas = [numba.void(numba.float64[:], numba.float64, numba.float64[:])]
+    for signatures in (["(float64[:],f8,f8[::1])"], of_numbas):
+        for guvectorize in (xdev.guvectorize, numba.guvectorize):
+            made = guvectorize(signatures, "(n),()->(n)")(scaled.__wrapped__)
+            assert made(np.arange(3), 2).tolist() == [0.0, 2.0, 4.0]
+            assert made.types == ["dd->d"]
     for char in "?bilfd":  # signatures take what casts safely
         y = sample((2, 3), char)
         expected = y.astype(char if char in "fd" else "l") + y[:, :1]
         same(shifted(y, y[:, 0]), expected)
-
-
-def scaled_by(x, factor, out):
-    for i in range(x.shape[0]):
-        out[i] = factor * x[i]
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda _: ["(float64[:],f8,f8[::1])"],
-        lambda n: [(n.float64[:], n.float64, n.float64[:])],
-        lambda n: [n.void(n.float64[:], n.float64, n.float64[:])],
-    ],
-)
-def test_signatures_are_numbas(form):
-    numba = pytest.importorskip("numba")
-
-    for guvectorize in (xdev.guvectorize, numba.guvectorize):
-        made = guvectorize(form(numba), "(n),()->(n)")(scaled_by)
-        assert made(np.arange(3), 2).tolist() == [0.0, 2.0, 4.0]
-        assert made.types == ["dd->d"]
 
 
 def test_it_tells_of_itself_and_pickles():
@@ -314,14 +272,10 @@ def centred(x, y, out):
     out[...] = (x - m) / (2 + y[0]) - y[:]
 
 
-def functions(x, y, out):
-    out[:] = np.sqrt(abs(x) + abs(x[0]) + np.maximum(x, 0.5)) * np.where(x > y, -x, y)
-
-
 def in_place(x, y, out):
     out[:] = 1.0
     out[:] += x * x.sum()
-    out[:] = out - out[0] * y
+    out[:] = np.sqrt(abs(x) + np.maximum(out[0], 0.5)) * np.where(x > y, -x, y)
     out += y
     out /= 3 + abs(out[0])
 
@@ -336,7 +290,7 @@ def added_parts(x, y, out):
     out += y[1:]
 
 
-@pytest.mark.parametrize("function", [centred, functions, in_place])
+@pytest.mark.parametrize("function", [centred, in_place])
 @pytest.mark.parametrize(("dtype", "n"), [("float64", 1), ("int64", 5)])
 def test_whole_arrays_of_one_shape(function, dtype, n, device):
     x, y = (np.random.default_rng(0).integers(-9, 9, (2, 3, n)) + 0.25).astype(dtype)

@@ -53,9 +53,7 @@ def pair(device):
     ("call", "error", "message"),
     [
         (lambda x, _: dot(x), TypeError, "takes 2 inputs and then up to 1 outputs"),
-        (lambda x, y: dot(x, y, y, y), TypeError, "takes 2 inputs and then up to 1 ou"),
         (lambda x, y: dot(x, y, y, out=y), TypeError, "out once"),
-        (lambda x, y: dot(x, y, out=(y, y)), ValueError, "has 1 outputs, but out has"),
         (lambda x, y: dot(x, y, where=True), TypeError, "has no keyword 'where'"),
         (lambda x, y: dot(x, y[:2]), ValueError, r"dimension n of \(n\),\(n\)->\(\)"),
         (lambda x, _: dot(x, 1.0), ValueError, "lacks core dimensions"),
@@ -154,7 +152,7 @@ def typed():
 
 
 @pytest.mark.parametrize("casting", ["no", "safe", "same_kind", "unsafe"])
-@pytest.mark.parametrize("asked", ["d", "l", "f"])
+@pytest.mark.parametrize("asked", ["d", "f"])
 @pytest.mark.parametrize("char", "hd")
 def test_typings_obey_dtype_and_casting_as_numbas(device, char, asked, casting, typed):
     ours, theirs = typed

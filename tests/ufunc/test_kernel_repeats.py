@@ -91,18 +91,13 @@ def count(i, j, out):
     out[i, j] += 1
 
 
-SHAPES = [(0, 5), (1, 1), (257, 300), (2, 9000), (9000, 2), (1, 99_991)]
-
-
 @pytest.mark.usefixtures("kernels_in_threads")
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_point_is_computed_once(shape):
-    out = np.zeros(shape, np.int64)
-
-    for _ in range(20):
-        count[shape](out)
-
-    assert (out == 20).all()
+def test_every_point_is_computed_once():
+    for shape in ((0, 5), (1, 1), (257, 300), (2, 9000), (9000, 2), (1, 99_991)):
+        out = np.zeros(shape, np.int64)
+        for _ in range(20):
+            count[shape](out)
+        assert (out == 20).all()
 
 
 @pytest.fixture
