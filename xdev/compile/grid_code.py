@@ -7,16 +7,13 @@ the numbers. On CUDA a thread has one point, or several.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import warnings
 from dataclasses import replace
-from functools import cache, partial
-from types import FunctionType
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._disk_cache import DiskCache
-from xdev._forks import module_lock
 from xdev.compile import cpu, cubins, digests, errors, loops, numba_cuda
 from xdev.compile.cubins import FUNCTION
 from xdev.compile.formulas import BITS, called
@@ -174,92 +171,6 @@ def _assume(memory: KernelMemory, condition: Any) -> None:
     called(memory.builder, "llvm.assume", nothing, condition)
 
 
-# Loops over ``range`` on CUDA, in the form that its compiler knows best.
-#
-# numba-cuda counts down how often a loop still runs, beside the loop's own index, and
-# says so in a way that the compiler neither simplifies nor unrolls well. A range
-# whose step is 1 is a ``for`` loop of C here.
-
-# What ``range`` of one or two arguments is called in a function whose loops may be
-# compiled so. Everywhere else it is ``range`` itself.
-RANGE = "xdev_range"
-_lock = module_lock()  # guards the making of the next function's value
-
-
-def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose ranges are C's loops; numba-cuda alone compiles it."""
-    namespace: dict[str, Any] = function.__globals__
-    if namespace.get(RANGE) is not range:
-        return function
-    with _lock:
-        names = {**namespace, RANGE: _range()}
-    code, defaults, cells = (
-        getattr(function, f"__{part}__") for part in ("code", "defaults", "closure")
-    )
-    copy = FunctionType(code, names, function.__name__, defaults, cells)
-    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
-    return copy
-
-
-@cache
-def _range() -> Any:
-    """Let numba-cuda know the loops; return what the name stands for."""
-    extending, cgutils, imputils = (
-        importlib.import_module(f"numba.cuda.{name}")
-        for name in ("extending", "cgutils", "core.imputils")
-    )
-    types = _optional.numba().core.types
-
-    class Span(types.SimpleIteratorType):  # type: ignore[misc, name-defined]
-        """A loop's index, which every turn reads and moves on, and its end."""
-
-        def __init__(self, kind: Any) -> None:
-            super().__init__(f"xdev_span({kind})", kind)
-
-    @extending.register_model(Span)
-    class _SpanModel(extending.models.StructModel):  # type: ignore[misc, name-defined]
-        def __init__(self, manager: Any, kind: Any) -> None:
-            one = kind.yield_type
-            members = [("place", types.CPointer(one)), ("stop", one)]
-            super().__init__(manager, kind, members)
-
-    @extending.intrinsic  # type: ignore[untyped-decorator]
-    def span(typing: Any, first: Any, last: Any = None) -> Any:
-        one = last is None or isinstance(last, types.Omitted)
-        signature = typing.resolve_function_type(
-            typing.resolve_value_type(range), (first,) if one else (first, last), {}
-        )
-        if signature is None:
-            return None
-        kind = signature.args[0]  # the index's type is that of Numba's own range
-
-        def begin(context: Any, builder: Any, signature: Any, bounds: Any) -> Any:
-            helper = context.make_helper(builder, signature.return_type)
-            start = context.get_constant(kind, 0) if one else bounds[0]
-            helper.place = cgutils.alloca_once_value(builder, start)
-            helper.stop = bounds[0] if one else bounds[1]
-            return helper._getvalue()  # noqa: SLF001 - how Numba names it
-
-        return Span(kind)(kind, types.Omitted(None) if one else kind), begin
-
-    def turn(
-        context: Any, builder: Any, signature: Any, args: Any, result: Any
-    ) -> None:
-        (kind,) = signature.args
-        span = context.make_helper(builder, kind, value=args[0])
-        index = builder.load(span.place)
-        signed = kind.yield_type.signed
-        less = builder.icmp_signed if signed else builder.icmp_unsigned
-        result.set_valid(less("<", index, span.stop))
-        result.yield_(index)
-        flags = ["nsw" if signed else "nuw"]  # past the end nobody looks at it
-        builder.store(builder.add(index, index.type(1), flags=flags), span.place)
-
-    untracked = imputils.iternext_impl(imputils.RefType.UNTRACKED)
-    extending.lower_builtin("iternext", Span)(untracked(turn))
-    return span
-
-
 # A kernel of a cubin.
 
 
@@ -330,9 +241,8 @@ def _call_on_cuda(
 ) -> None:
     """Emit a call of the function; an exception ends this point of the grid alone."""
     types = _optional.numba().core.types
-    function = with_spans(grid.function)
     compiled = context.compile_subroutine(
-        builder, function, types.void(*grid.types()), caching=False
+        builder, grid.function, types.void(*grid.types()), caching=False
     )
     _check_result(grid, compiled.signature.return_type)
     context.call_internal_no_propagate(

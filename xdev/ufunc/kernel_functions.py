@@ -29,7 +29,7 @@ from xdev.ufunc.inputs import (
     refuse_raising,
 )
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.rewriting import Checks, Ranges
+from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
@@ -231,8 +231,8 @@ class KernelFunction:
         }
 
         def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
-            rewriter = Checks(tree, scope, arrays) if check else Ranges(scope)
-            rewriter.visit(tree)
+            if check:
+                Checks(tree, scope, arrays).visit(tree)
 
         function = typed(self.function, kinds, working, also)
         if check and not sources.find(self.function.__code__):
