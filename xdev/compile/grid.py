@@ -188,6 +188,9 @@ class Target:
             importlib.import_module(f"{root}.{name}")
             for name in (f"{core}cgutils", "np.arrayobj", "extending")
         )
+        for name in ("add", "max", "min", "cas"):
+            self.extending.overload(getattr(atomic, name))(_overload(self, name))
+        _checking(self.extending)
 
     def add_float(self, builder: Any, pointer: Any, value: Any) -> Any:
         """Emit an atomic addition of floats."""
@@ -207,11 +210,7 @@ def target(root: str) -> Target:
     """Return a compiler that knows :mod:`xdev.atomic` and :func:`checked`."""
     with _lock:
         if root not in _targets:
-            new = Target(root)
-            for name in ("add", "max", "min", "cas"):
-                new.extending.overload(getattr(atomic, name))(_overload(new, name))
-            _checking(new.extending)
-            _targets[root] = new
+            _targets[root] = Target(root)
         return _targets[root]
 
 

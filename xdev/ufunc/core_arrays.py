@@ -80,16 +80,12 @@ class Layout:
         """The names of all operands' core dimensions."""
         return self.inputs + self.outputs
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Each name once, as NumPy numbers them."""
-        return tuple(dict.fromkeys(n for names in self.operands for n in names))
-
     def shapes(
         self, inputs: Sequence[Shape], outputs: Sequence[Shape | None], name: str
     ) -> tuple[Shape, list[Shape]]:
         """Return the loop shape, and the shape of every output."""
-        lengths: dict[str, int] = {n: int(n) for n in self.names if n.isdigit()}
+        names = (n for own in self.operands for n in own)
+        lengths: dict[str, int] = {n: int(n) for n in names if n.isdigit()}
         reads: list[Shape] = []
         writes: list[Shape] = []
         for k, (shape, own) in enumerate(

@@ -7,7 +7,7 @@ import inspect
 import warnings
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
@@ -38,27 +38,8 @@ if TYPE_CHECKING:
     from xdev.ufunc.sources import FunctionScope
 
 
-class KernelPlan(NamedTuple):
-    """What was compiled for arguments of some types.
-
-    Parameters
-    ----------
-    kinds : tuple of Argument
-        The types.
-    machine : object
-        A loop of the CPU's, or a kernel of CUDA's.
-    writes : callable
-        Returns the names of the arrays that are written.
-    checked : bool
-        Whether it reports accesses out of bounds.
-    """
-
-    kinds: tuple[Argument, ...]
-    machine: Any
-    writes: Callable[[], frozenset[str]]
-    checked: bool
-
-
+#: What :meth:`KernelFunction.writes` takes: indices, arguments, the dtype of floats.
+Typing = tuple[int, tuple[Argument, ...], np.dtype[Any]]
 _lock = module_lock()  # guards the making of plans: each is made once
 
 
@@ -83,7 +64,7 @@ class KernelFunction:
         self.names = check_plain(function, "kernel", "def f(i, x, out)")
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
-        self._plans: dict[Any, KernelPlan] = {}
+        self._plans: dict[Any, tuple[Grid, Any, Typing]] = {}
         self._writes: dict[Any, frozenset[str]] = {}
 
     def plan(
@@ -94,8 +75,8 @@ class KernelFunction:
         compile_: Callable[[Grid], Any],
         *,
         checked: bool = False,
-    ) -> KernelPlan:
-        """Return what runs for arguments, compiled once.
+    ) -> tuple[Grid, Any, Typing]:
+        """Return what was compiled for arguments, once: grid, machine code and types.
 
         ``key`` is all that it depends on beside the number of indices; ``compile_``
         returns the machine code of what :meth:`typed` returns.
@@ -107,9 +88,7 @@ class KernelFunction:
                     typing = indices, *types(operands, self.names[indices:], self.name)
                     grid = self.typed(*typing, checked=checked)
                     machine = self._refusing_writes(compile_, grid, typing)
-                    writes = partial(self.writes, *typing)
-                    plan = KernelPlan(grid.arguments, machine, writes, grid.checked)
-                    self._plans[key] = plan
+                    self._plans[key] = grid, machine, typing
         return self._plans[key]
 
     def writes(
@@ -137,7 +116,7 @@ class KernelFunction:
         args: Sequence[Any],
         operands: Sequence[Array | Number],
         names: Sequence[str],
-        plan: KernelPlan,
+        typing: Typing,
     ) -> None:
         """Tell the libraries of arrays that they are about to be written.
 
@@ -147,7 +126,7 @@ class KernelFunction:
             return
         written: Iterable[str] = names
         with suppress(TypeError):  # what only CUDA compiles may write any
-            written = plan.writes()
+            written = self.writes(*typing)
         for x, operand, label in zip(args, operands, names, strict=True):
             adapter = foreign.of(type(x))
             writable = isinstance(operand, Array) and operand.writable
@@ -168,7 +147,7 @@ class KernelFunction:
         return frozenset(names)
 
     def _refusing_writes(
-        self, compile_: Callable[[Grid], Any], grid: Grid, typing: Any
+        self, compile_: Callable[[Grid], Any], grid: Grid, typing: Typing
     ) -> Any:
         """Return machine code; refuse writes into read-only arrays in clear words.
 

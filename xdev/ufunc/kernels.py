@@ -271,16 +271,17 @@ def run(
         narrow = extents.narrow(arrays)
         key = place, checked, narrow, *map(kernel_functions.key, operands)
         compile_ = functools.partial(grids.compiled, narrow=narrow)
-        plan = function.plan(key, indices, operands, compile_, checked=checked)
-        dtypes = [kind.dtype for kind in plan.kinds]
-        function.begin_writes(args, operands, names, plan)
+        grid, machine, typing = function.plan(
+            key, indices, operands, compile_, checked=checked
+        )
+        kinds = grid.arguments
+        dtypes = [kind.dtype for kind in kinds]
+        function.begin_writes(args, operands, names, typing)
         if not extents.size:
             return None, dtypes
-        work = grids.run(
-            plan.machine, plan.kinds, extents, operands, checked=plan.checked
-        )
+        work = grids.run(machine, kinds, extents, operands, checked=grid.checked)
         with grids.ordered(arrays):
             report = work(handed(operands, dtypes, name, names))
     if report and report[0]:
         function.refuse_reported(report, indices)
-    return None if plan.checked else work, dtypes
+    return None if grid.checked else work, dtypes
