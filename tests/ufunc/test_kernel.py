@@ -121,7 +121,7 @@ def test_the_decorator_takes_options_and_kernels_and_kernels_pickle():
     assert ran("cpu", again, 4, np.arange(4), np.zeros(4, int)).tolist() == [0, 1, 4, 9]
 
 
-# Indices and loops, as Python has them, whatever width the numbers have.
+# Indices, as Python has them, whatever width the numbers have.
 
 
 @xdev.kernel
@@ -150,44 +150,6 @@ def test_indices_of_any_integer_type_are_read_from_arrays(device, char, step):
     into, picked = map(xdev.to_numpy, outs)
     assert_array_equal(into[where], x[::step])
     assert_array_equal(picked, plane.T[where, where[::-1]])
-
-
-def leaving(i, n, out):
-    for j in range(n[i]):
-        if j == 7:
-            continue
-        if j == 11:
-            break
-        for k in range(j, n[i] + 1):
-            out[i, 0] += k
-    else:
-        out[i, 1] = 1
-
-
-def others(i, n, out):
-    for k in range(n[i], -2, -3):
-        out[i, 0] += k
-    last = -1
-    for k in range(n[0], n[i]):
-        last = k
-        for m in range(3):
-            out[i, 1] += k * m
-    out[i, 2] = last
-    out[i, 3] = len(range(n[i])) + (4 in range(n[i]))
-    for j, k in enumerate(range(n[i])):
-        out[i, 4] += j * k
-
-
-@pytest.mark.parametrize(("function", "char"), [(leaving, "l"), (others, "b")])
-def test_loops_of_every_form_run_as_in_python(device, function, char):
-    n = np.array([-1, 0, 1, 5, 9, 14, 40]).astype(char)
-    expected = np.zeros((n.size, 5), np.int64)
-    for i in range(n.size):
-        function(i, n.astype("l"), expected)
-
-    found = ran(device, xdev.kernel(function), n.size, n, np.zeros_like(expected))
-
-    assert_array_equal(found, expected)
 
 
 def test_arrays_and_grids_of_more_than_31_bits(device):

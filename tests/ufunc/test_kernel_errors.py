@@ -136,13 +136,6 @@ def doubled(x, out):
     out[0] = y[0]
 
 
-@xdev.guvectorize("(n)->(n)")
-def deleting(x, out):
-    y = x[0]
-    out[0] = y
-    del y
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -154,7 +147,6 @@ def deleting(x, out):
         (returning[3], r"it returns float64, .*goes to its arrays.*\n  .*:\d+: def"),
         (highest, "has no max of an array: write a loop over the elements"),
         (doubled, r"new memory is asked for.* x \* 2 of an array"),
-        (deleting, "compiled code has no del: leave that line out"),
         (plane[3, 3], r"takes the arguments x, not 2: each extent in the brackets"),
         (add[1, 1, 1], "on a 3-d grid takes the arguments out, not 2: "),
     ],

@@ -40,20 +40,6 @@ def test_one_to_three_indices(gpu, made):  # noqa: ARG001
     assert gpu.shape == ((1, 2, 5), (4, 1, 1))
 
 
-def test_more_arguments_than_a_launch_takes_are_refused(gpu, made):
-    names = ", ".join(f"x{k}" for k in range(130))
-    scope = {}
-    exec(f"def wide(i, {names}):\n    x0[i] = 1\n", scope)  # noqa: S102
-    x = gpu.array(np.zeros(3))
-
-    with pytest.raises(
-        TypeError, match=r"wide has too many arguments for CUDA: .* 4096"
-    ):
-        xdev.kernel(scope["wide"])[3](*[x] * 130)
-
-    assert not made
-
-
 SIZES = [
     *(((2**31 - 1,), (0,), True), ((2**31,), (0,), False), ((1,), (-(2**31),), True)),
     ((1,), (-(2**31) - 8,), False),
