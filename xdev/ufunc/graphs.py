@@ -233,22 +233,17 @@ REPLACE = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
 
 def embed(stream: int, graph: int) -> None:
     """Put a copy of a graph where a stream's recording has got to, both by handle."""
-    library = driver_library()
+    driver, by = driver_library(), ctypes.byref
     handle, child = ctypes.c_void_p(stream), ctypes.c_void_p(graph)
-    status, whole = ctypes.c_int(), ctypes.c_void_p()
-    before, count = ctypes.c_void_p(), ctypes.c_size_t()
-    places = map(ctypes.byref, (status, whole, before, count))
-    state, recorded, nodes, number = places
-    _check(
-        library.cuStreamGetCaptureInfo_v2(handle, state, None, recorded, nodes, number)
-    )
+    whole, before, node = (ctypes.c_void_p() for _ in range(3))
+    status, count = ctypes.c_int(), ctypes.c_size_t()
+    places = by(whole), by(before), by(count)
+    _check(driver.cuStreamGetCaptureInfo_v2(handle, by(status), None, *places))
     if status.value != RECORDS:
         raise CaptureError("the stream does not record: a call before has ended that")
-    node = ctypes.c_void_p()
-    place = ctypes.byref(node)
-    _check(library.cuGraphAddChildGraphNode(place, whole, before, count, child))
+    _check(driver.cuGraphAddChildGraphNode(by(node), whole, before, count, child))
     one = ctypes.c_size_t(1)
-    _check(library.cuStreamUpdateCaptureDependencies(handle, place, one, REPLACE))
+    _check(driver.cuStreamUpdateCaptureDependencies(handle, by(node), one, REPLACE))
 
 
 def _check(status: Any) -> None:
