@@ -125,31 +125,20 @@ def test_the_decorator_takes_options_and_kernels_and_kernels_pickle():
 
 
 @xdev.kernel
-def scatter(i, where, x, out):
-    out[where[i]] = x[i]
-
-
-@xdev.kernel
 def pick(i, where, x, out):
     out[i] = x[where[i], where[-i - 1]]
 
 
-@pytest.mark.parametrize(("char", "step"), [("b", 1), ("i", -3), ("I", 1), ("l", 1)])
-def test_indices_of_any_integer_type_are_read_from_arrays(device, char, step):
-    n = 100
-    signed = np.dtype(char).kind == "i"
-    where = np.random.default_rng(0).permutation(n) - (n // 2 if signed else 0)
-    where, x = where.astype(char), np.arange(float(n * abs(step)))
-    plane = np.arange(float(n * n)).reshape(n, n)
-    index, given, square = there(device, where, x, plane)
-    outs = there(device, *np.zeros((2, n)))
+@pytest.mark.parametrize("char", "biIl")
+def test_indices_of_any_integer_type_are_read_from_arrays(device, char):
+    where = np.random.default_rng(0).permutation(100)
+    where = (where - 50 if char != "I" else where).astype(char)
+    plane = np.arange(1e4).reshape(100, 100)
+    index, given, out = there(device, where, plane, np.zeros(100))
 
-    scatter[n](index, given[::step], outs[0])
-    pick[n](index, square.T, outs[1])
+    pick[100](index, given.T, out)
 
-    into, picked = map(xdev.to_numpy, outs)
-    assert_array_equal(into[where], x[::step])
-    assert_array_equal(picked, plane.T[where, where[::-1]])
+    assert_array_equal(xdev.to_numpy(out), plane.T[where, where[::-1]])
 
 
 def test_arrays_and_grids_of_more_than_31_bits(device):

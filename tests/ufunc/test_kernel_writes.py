@@ -1,7 +1,5 @@
 """Writes of kernels are seen: by the arrays, by compilers, and by autograd."""
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -98,31 +96,6 @@ def test_of_read_only_arrays_those_that_are_written_are_named():
     with pytest.raises(TypeError, match="has three arguments") as caught:
         another_reason[4](read_only())
     assert "read-only" not in str(caught.value)
-
-
-# Arrays that share memory: a point sees what its own lines before have written.
-
-N = 203
-
-
-@xdev.kernel
-def rewritten(i, x, y, out):
-    out[i] = 2 * x[i] + 1
-    y[i] = x[i] + 3  # of what the line before wrote, where out is x
-
-
-def test_arrays_that_are_the_same_are_read_as_written(device):
-    for places in itertools.product(range(3), repeat=3):
-        plain = [np.arange(k, k + N, dtype="f4") for k in range(3)]
-        given = [xdev.asarray(x, device=device, copy=True) for x in plain]
-
-        rewritten[N](*(given[k] for k in places))
-
-        x, y, out = (plain[k] for k in places)
-        for i in range(N):
-            rewritten.function(i, x, y, out)
-        for found, expected in zip(given, plain, strict=True):
-            assert_array_equal(xdev.to_numpy(found), expected)
 
 
 # PyTorch's tensors: autograd sees the writes, and no others.
