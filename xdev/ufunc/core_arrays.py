@@ -361,7 +361,7 @@ class CoreLoops:
         if axes.get("keepdims"):  # they are core dimensions of length 1
             kept = (("1",) * len(layout.inputs[0]),) * function.nout
             layout = dataclasses.replace(layout, outputs=kept)
-        np.empty(0, order=order)  # which refuses others than NumPy's
+        np.asarray((), order=order)  # which refuses others than NumPy's
         typing = function.specialise(
             function.resolve([x.owner if isinstance(x, Number) else x for x in inputs]),
             [None if y is None else y.dtype for y in outputs],
