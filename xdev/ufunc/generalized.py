@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -177,7 +176,6 @@ class CoreFunction:
         self.name: str = function.__name__
         self.nin, self.nout = len(layout.inputs), len(layout.outputs)
         self.names, self.labels = names, names[: self.nin]
-        self._lock = threading.RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[tuple[Dtypes, Dtypes], CoreSpecialisation] = {}
 
     def describe(self, ufunc: Ufunc) -> None:
@@ -237,8 +235,7 @@ class CoreFunction:
         """The explicit signatures, or the typings made so far."""
         rows = [tuple(dtype for dtype, _ in types) for types in self.signatures]
         if not rows:
-            typings = dict.fromkeys(self._specialisations.values())
-            rows = [(*each.inputs, *each.outputs) for each in typings]
+            rows = [(*reads, *writes) for reads, writes in self._specialisations]
         return [types_of(row[: self.nin], row[self.nin :]) for row in rows]
 
     @functools.cached_property
@@ -287,10 +284,9 @@ class CoreFunction:
                 )
         dtypes = tuple(dtype for dtype, _ in types)
         key = dtypes[: len(native)], dtypes[len(native) :]
-        with self._lock:
-            if key not in self._specialisations:
-                self._specialisations[key] = self._make(types, *key)
-            return self._specialisations[key]
+        if key not in self._specialisations:  # by identity, so the first one stays
+            self._specialisations.setdefault(key, self._make(types, *key))
+        return self._specialisations[key]
 
     def _choose(self, inputs: Dtypes, dtype: Any, casting: str) -> Types:
         """Return the first signature that takes the inputs safely.
