@@ -5,13 +5,14 @@ kernels' own text, in which only the few lines of PTX are replaced.
 """
 
 import ctypes
+import gc
 import math
 import re
 import shutil
 import struct
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +20,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xdev import _config, _optional, native
+from xdev import _config, _optional, memory, native, testing
 from xdev.compile import cubins, threads
+from xdev.device.streams import live_streams
 from xdev.facade import cuda_copies
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import (
@@ -28,7 +30,8 @@ from xdev.ufunc import (
     cuda_methods,
     cuda_operands,
     foreign,
-    kernels,
+    graphs,
+    grids,
     vectorize,
 )
 
@@ -386,6 +389,7 @@ def gpu(tmp_path_factory):
         for module in (cuda, cuda_methods):
             patch.setattr(module, "require", lambda: None)
         patch.setattr(cuda.cuda_operands, "ordered", no_order)
+        patch.setattr(grids.CudaGrids, "ordered", staticmethod(no_order))
         patch.setattr(cuda_methods, "straightened", made.straightened)
         patch.setattr(cuda_operands.Array, "cupy", copied)
         patch.setattr(cuda_methods, "_optional", SimpleNamespace(cupy=lambda: shim))
@@ -434,11 +438,14 @@ class HostKernel:
     """Stands for a loaded ``@kernel``: it runs for all points of the extents."""
 
     def __init__(self, grid, narrow):
-        self.narrow, loop = narrow, kernels.grid_code.loop(grid)
+        reports = np.zeros(8, "q")
+        self.narrow, loop = narrow, grids.grid_code.loop(grid)
 
         def run(memory, blocks):
             words = ctypes.string_at(memory, 8 * grid.words)
-            *slow, width = struct.unpack_from("3q", words)
+            *slow, width, report = struct.unpack_from("4q", words)
+            if not report:  # which loops write to
+                words = words[:24] + struct.pack("q", reports.ctypes.data) + words[32:]
             assert 0 < blocks <= width
             loop(0, math.prod(slow) * width, words)
 
@@ -456,9 +463,9 @@ def made(gpu, monkeypatch):  # noqa: ARG001
         return found[-1]
 
     monkeypatch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
-    monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(kernels.launch, "Kernel", load)
-    code = kernels.grid_code
+    monkeypatch.setattr(grids.launch, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(grids.launch, "Kernel", load)
+    code = grids.grid_code
     monkeypatch.setattr(code, "cubin", lambda grid, _, *, narrow: (grid, narrow))
     return found
 
@@ -470,7 +477,7 @@ def only_quick(monkeypatch):
     def refuse(*_):
         pytest.fail("the general way was taken")
 
-    return lambda: monkeypatch.setattr(kernels, "run_on_cuda", refuse)
+    return lambda: monkeypatch.setattr(grids.CudaGrids, "on_device", refuse)
 
 
 @pytest.fixture(scope="module")
@@ -534,3 +541,61 @@ def debugging(monkeypatch):
 def not_debugging(monkeypatch):
     """Act as without XDEV_DEBUG."""
     monkeypatch.setattr(_config, "debug", lambda: False)
+
+
+@pytest.fixture
+def recording(monkeypatch):
+    """Streams that record, as far as the capture of a graph asks for them."""
+    if not _optional.installed("cupy"):
+        pytest.skip("allocates by CuPy's memory objects")
+    cupy, current, states, destroyed = _optional.cupy(), [], {}, []
+
+    def end(handle):
+        if states.pop(handle, "none") != "active":
+            raise RuntimeError("cudaErrorStreamCaptureInvalidated: by a call before")
+        return 7
+
+    class Stream:
+        handles = iter(range(100, 200))
+
+        def __init__(self, *, non_blocking):
+            assert non_blocking
+            self.ptr = next(self.handles)
+            self.begin_capture = lambda _: states.update({self.ptr: "active"})
+            self.end_capture = lambda: end(self.ptr)
+
+        def __enter__(self):
+            current.append(self)
+
+        def __exit__(self, *_):
+            current.pop()
+
+        def is_capturing(self):
+            if states.get(self.ptr) == "invalidated":
+                raise RuntimeError("an error has invalidated the capture sequence")
+            return self.ptr in states
+
+    runtime = SimpleNamespace(
+        streamCaptureModeThreadLocal=1,
+        CUDARuntimeError=RuntimeError,
+        streamEndCapture=end,
+        graphDestroy=destroyed.append,
+    )
+    names = "MemoryPointer", "using_allocator", "memory"
+    cuda = SimpleNamespace(**{name: getattr(cupy.cuda, name) for name in names})
+    cuda.Stream, cuda.runtime = Stream, runtime
+    cuda.get_current_stream = lambda: current[-1]
+    monkeypatch.setattr(_optional, "cupy", lambda: SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(graphs, "_relaxed", nullcontext)
+    pool = memory.Pool(testing.FakeSource(capacity=1 << 26))
+
+    def run(f):
+        capture = graphs.Capture(pool, Stream(non_blocking=True), 0)
+        return capture.arena, *capture.run(f, (), f.__name__)
+
+    given = {"states": states, "array": cupy.ndarray, "destroyed": destroyed}
+    yield SimpleNamespace(run=run, pool=pool, **given)
+    gc.collect()
+    assert (states, current, live_streams.captured) == ({}, [], set())
+    assert pool.stats().allocated == 0
+    assert gc.isenabled()

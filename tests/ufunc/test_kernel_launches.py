@@ -6,7 +6,6 @@ the host, read the same parameter. The fixture ``made`` lists those that are loa
 
 import numpy as np
 import pytest
-from running import dot
 
 import xdev
 
@@ -21,10 +20,6 @@ def two(i, j, x, out):
 
 def three(i, j, k, x, out):
     out[i, j, k] += x[i, j, k]
-
-
-def fill(i, value, out):
-    out[i] = value
 
 
 def test_one_to_three_indices(gpu, made):  # noqa: ARG001
@@ -45,237 +40,104 @@ def test_one_to_three_indices(gpu, made):  # noqa: ARG001
     assert gpu.shape == ((1, 2, 5), (4, 1, 1))
 
 
-@pytest.mark.parametrize(
-    ("extents", "narrow"),
-    [(((65_535, 1), (1, 1)), True), (((65_536, 1), (1, 1)), False)],
-)
-def test_only_grids_with_a_thread_for_each_point_are_narrow(gpu, made, extents, narrow):
-    @xdev.kernel
-    def mark(i, j, out):
-        out[i, j] += 1
-
-    mark[extents](gpu.array(out := np.zeros((65_536, 1), "b")))
-
-    assert [kernel.narrow for kernel in made] == [narrow]
-    assert out.sum() == mark[extents].extents.size
-
-
-@pytest.mark.parametrize(
-    ("shape", "strides", "narrow"),
-    [
-        ((2**31 - 1,), (0,), True),
-        ((2**31,), (0,), False),
-        ((1, 1), (2**31, 8), False),
-        ((1,), (-(2**31),), True),
-        ((1,), (-(2**31) - 8,), False),
-    ],
-)
-def test_sizes_beyond_31_bits_are_wide(gpu, made, shape, strides, narrow):
-    @xdev.kernel
-    def first(i, x, out):
-        out[i] = x.shape[0]
-
-    one, out = gpu.array(np.zeros(1)), np.zeros(1, "l")
-    first[1](type(one)(shape, "d", one.data, strides), gpu.array(out))
-
-    assert [kernel.narrow for kernel in made] == [narrow]
-    assert out.tolist() == [shape[0]]
-
-
-def test_a_call_like_one_before_is_only_a_launch(gpu, made, only_quick):
-    kernel = xdev.kernel(one)
-    x, out = gpu.sample(10, "f"), np.zeros(10, "f")
-    given, into = gpu.array(x), gpu.array(out)
-    kernel[10](2.0, given, into)
-    only_quick()
-    before = gpu.launches
-
-    kernel[10](3.0, given, into)
-
-    np.testing.assert_array_equal(out, 3 * x)
-    assert gpu.launches == before + 1
-    host = np.zeros(10, "f")
-    kernel[10](4.0, x, host)  # arrays of the host in turn
-    np.testing.assert_array_equal(host, 4 * x)
-    y, out = gpu.sample(10, "f", seed=1), np.zeros(10, "f")
-    kernel[(10,)]  # the same points, by another name: known by its own
-    kernel[10](0.5, gpu.array(y), gpu.array(out))
-    np.testing.assert_array_equal(out, y / 2)
-    assert len(made) == 1
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "dtype"),
-    [
-        (1, -(2**62), "l"),
-        (1.5, 2.5, "f"),
-        (1.5, -0.0, "d"),
-        (True, False, "?"),
-        (1j, 2 - 1j, "F"),
-        (np.float32(1.5), np.float32(0.1), "d"),
-        (np.int32(7), np.int32(-7), "i"),
-        (np.uint64(7), np.uint64(2**64 - 1), "L"),
-    ],
-)
-def test_numbers_of_each_kind_change(gpu, made, only_quick, first, second, dtype):
-    kernel, out = xdev.kernel(fill), np.zeros(3, dtype)
-    into = gpu.array(out)
-    kernel[3](first, into)
-    assert out.tolist() == np.full(3, first).astype(dtype).tolist()
-    only_quick()
-
-    kernel[3](second, into)
-
-    assert out.tolist() == np.full(3, second).astype(dtype).tolist()
-    assert len(made) == 1
-
-
-LAUNCHES = [
-    *(("f", np.s_[:], 2.0), ("d", np.s_[:], 2.0), ("f", np.s_[::-1], 2.0)),
-    *(("f", np.s_[::2], 2.0), ("f", np.s_[:], 2.0), ("f", np.s_[:], 2)),
-    *(("f", np.s_[:], np.float64(0.1)), ("f", np.s_[1:], 2.0), ("l", np.s_[:], 2)),
+SIZES = [
+    *(((2**31 - 1,), (0,), True), ((2**31,), (0,), False), ((1,), (-(2**31),), True)),
+    ((1,), (-(2**31) - 8,), False),
 ]
 
 
-def test_other_types_and_layouts_are_other_launches(gpu, made):
-    kernel, whole = xdev.kernel(one), np.zeros(2001, "f")
-    for dtype, view, value in LAUNCHES:
-        x = gpu.sample(2000, dtype)
-        given, out = gpu.array(x)[view][:900], np.zeros(900, "d")
-        kernel[900](value, given, gpu.array(out))
-        np.testing.assert_array_equal(out, np.asarray(value * x[view][:900], "d"))
+def test_grids_of_31_bits_with_a_thread_for_each_point_are_narrow(gpu, made):
+    @xdev.kernel
+    def first(i, j, x, out):
+        out[i, j] += x.shape[0]
+
+    out, one = gpu.array(whole := np.zeros((65_536, 1), "l")), gpu.array(np.zeros(1))
+    first[65_535, 1](one, out)
+    first[(65_535, 1), (1, 1)](one, out)
+    first[(65_536, 1), (1, 1)](one, out)
+    assert [kernel.narrow for kernel in made] == [True, False]
+    assert whole.ravel().tolist() == [3] * 65_535 + [1]
+    for shape, strides, narrow in SIZES:
+        made.clear()
+        kernel = xdev.kernel(first.function)
+        kernel[1, 1](type(one)(shape, "d", one.data, strides), out)
+        assert [kernel.narrow for kernel in made] == [narrow]
+
+
+EACH, STEP = np.s_[:], np.s_[::2]
+LAUNCHES = [
+    *(("f", EACH, 2.0), ("d", EACH, 2.0), ("f", np.s_[::-1], -0.0), ("f", STEP, 2.5)),
+    *(("f", EACH, 3.5), ("f", EACH, 2), ("l", EACH, 2), ("f", EACH, np.float64(0.1))),
+    *(("f", np.s_[1:], 2.0), ("l", EACH, -(2**40))),
+]
+
+
+def test_calls_of_types_and_layouts_as_before_are_only_launches(gpu, made, only_quick):
+    kernel, given = xdev.kernel(one), []
+    for turn in range(2):
+        if turn:
+            only_quick()
+        for dtype, view, value in LAUNCHES:
+            x, out = gpu.sample(2000, dtype, seed=turn), np.zeros(900, "d")
+            before = gpu.launches
+            given.append(gpu.array(x)[view][:900])
+            kernel[900](value, given[-1], gpu.array(out))
+            np.testing.assert_array_equal(out, np.asarray(value * x[view][:900], "d"))
+            assert gpu.launches == before + 1
     assert len(made) == 6  # by types alone; a view has no other kernel than a copy
-    kernel[3](2.0, gpu.array(x.astype("f")), gpu.array(whole))
-    assert whole[:3].tolist() == (2 * x[:3]).tolist()
-    assert not whole[3:].any()
+    host = np.zeros(900)
+    kernel[900](2.0, x, host)  # arrays of the host in turn
+    np.testing.assert_array_equal(host, 2.0 * x[:900])
 
 
-def test_an_array_off_its_alignment_is_refused_after_one_that_is_not(gpu, made):
-    raw, kernel = np.zeros(32, "b"), xdev.kernel(fill)
+def test_what_does_not_fit_launches_nothing(gpu, made):
+    kernel, raw = xdev.kernel(one), np.zeros(32, "b")
     start = -raw.ctypes.data % 8
-    right, wrong = (raw[start + k :][:16].view("d") for k in range(2))
-    kernel[2](1.0, gpu.array(right))
-
-    with pytest.raises(ValueError, match="out is not aligned"):
-        kernel[2](1.0, gpu.array(wrong))
-    assert len(made) == 1
-
-
-def test_no_points_and_numbers_that_do_not_fit_launch_nothing(gpu, made):
-    kernel, out = xdev.kernel(fill), np.zeros(3, "l")
-    kernel[3](5, gpu.array(out))
+    right, wrong = (gpu.array(raw[start + k :][:16].view("l")) for k in range(2))
+    kernel[2](5, right, right)
     before = gpu.launches
 
     with pytest.raises(OverflowError):
-        kernel[3](2**63, gpu.array(out))
+        kernel[2](2**63, right, right)
+    with pytest.raises(ValueError, match="out is not aligned"):
+        kernel[2](5, right, wrong)
     for _ in range(2):  # no points are no launch
-        kernel[0](1, gpu.array(out))
+        kernel[0](5, right, right)
 
     assert gpu.launches == before
-    assert out.tolist() == [5, 5, 5]
     assert len(made) == 1
-
-
-def test_more_arguments_than_a_launch_takes_are_refused(gpu, made):
-    names = ", ".join(f"x{k}" for k in range(130))
-    scope = {}
-    exec(f"def wide(i, {names}):\n    x0[i] = 1\n", scope)  # noqa: S102
-    x = gpu.array(np.zeros(3))
-
-    with pytest.raises(
-        TypeError, match=r"wide has too many arguments for CUDA: .* 4096"
-    ):
-        xdev.kernel(scope["wide"])[3](*[x] * 130)
-
-    assert not made
 
 
 # Generalized ufuncs: a point for each loop index.
 
 
-@xdev.guvectorize("(m,n),(n)->(m)")
-def product(a, x, out):
+@xdev.guvectorize("(m,n),(n)->(m),()")
+def product(a, x, out, top):
+    top[0] = x[0]
     for i in range(a.shape[0]):
         out[i] = 0
         for k in range(a.shape[1]):
             out[i] += a[i, k] * x[k]
+            top[0] = max(top[0], x[k])
 
 
-@xdev.guvectorize("(n),()->(),(n)")
-def both(x, factor, top, scaled):
-    top[0] = x[0]
-    for i in range(x.shape[0]):
-        top[0] = max(top[0], x[i])
-        scaled[i] = factor * x[i]
+SHAPES = [((3, 4), (4,)), ((0, 3, 4), (4,)), ((2, 1, 3, 3, 4), (1, 7, 1, 4))]
 
 
-@pytest.fixture
-def at_points(gpu, made):  # noqa: ARG001
-    """Return what a generalized ufunc gives for arrays of the stand-in."""
-
-    def there(x):
-        return gpu.array(x) if isinstance(x, np.ndarray) else x
-
-    def call(function, *args, out=None, **keywords):
-        outs = None if out is None else tuple(map(there, out))
-        found = function(*map(there, args), out=outs, **keywords)
-        several = isinstance(found, tuple)
-        return tuple(map(gpu.host, found)) if several else gpu.host(found)
-
-    return call
-
-
+@pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        *(((3, 4), (4,)), ((5, 1, 3, 4), (6, 4)), ((0, 3, 4), (4,))),
-        ((2, 1, 3, 3, 4), (1, 7, 1, 4)),
-    ],
-    ids=str,
-)
-def test_loop_dimensions_and_strides(gpu, at_points, left, right, order):
-    a, x = (np.asarray(gpu.sample(s, "d"), order=order) for s in (left, right))
-    np.testing.assert_array_equal(at_points(product, a, x), np.matvec(a, x))
+@pytest.mark.parametrize(("left", "right"), SHAPES, ids=str)
+def test_loop_dimensions_strides_and_outputs(gpu, left, right, order):
+    a, x = (np.asarray(gpu.sample(s, "f"), order=order) for s in (left, right))
+    before = gpu.launches
 
+    made, top = map(gpu.host, product(gpu.array(a), gpu.array(x)))
 
-def test_outputs_in_place_numbers_by_value_casts_and_overlap(gpu, at_points):
-    x, whole = gpu.sample((6, 5), "f"), np.full((12, 5), 9, "f")
-
-    top, scaled = at_points(both, x[:, ::-1], 0.5, out=(None, whole[::2]))
-
-    np.testing.assert_array_equal(top, x.max(-1))
-    np.testing.assert_array_equal(scaled, x[:, ::-1] / 2)
-    np.testing.assert_array_equal(whole[::2], scaled)
-    np.testing.assert_array_equal(whole[1::2], np.full((6, 5), 9))
-    top, scaled = at_points(both, x, np.arange(6))
-    assert top.dtype == np.float64
-    np.testing.assert_array_equal(scaled, x * np.arange(6)[:, None])
-    types = ["void(float64[:], float64, float64[:], float64[:])"]
-    typed = xdev.guvectorize(types, "(n),()->(),(n)")(both)
-    top, scaled = at_points(typed, x.astype("h"), np.int8(2))
-    assert top.dtype == scaled.dtype == np.float64
-    np.testing.assert_array_equal(scaled, 2.0 * x)
-    expected = x / 2
-    at_points(both, x, 0.5, out=(None, x[::-1, ::-1]))
-    np.testing.assert_array_equal(x[::-1, ::-1], expected)
-
-
-def test_axes_and_kept_dimensions(gpu, at_points):
-    x, y = gpu.sample((4, 5, 6), "d"), gpu.sample((4, 5, 6), "d", 1)
-    for keywords in (
-        *({"axis": 1}, {"axis": 0, "keepdims": True}, {"keepdims": True}),
-        {"axes": [0, 0, ()]},
-    ):
-        made = at_points(dot, x, y, **keywords)
-        np.testing.assert_array_equal(made, np.vecdot(x, y, **keywords))
-    out = np.zeros((4, 1, 6))
-    at_points(dot, x, y, out=(out,), axis=1, keepdims=True)
-    np.testing.assert_array_equal(out, np.vecdot(x, y, axis=1, keepdims=True))
-    a, x, axes = (
-        gpu.sample((3, 4, 5), "d"),
-        gpu.sample((5, 4), "d"),
-        [(0, 2), (0,), (0,)],
-    )
-    made = at_points(product, a, x, axes=axes)
-    np.testing.assert_array_equal(made, np.matvec(a, x, axes=axes))
+    expected = np.matvec(a, x)
+    assert gpu.launches == before + bool(expected.size)
+    np.testing.assert_array_equal(made, expected)
+    np.testing.assert_array_equal(top, np.broadcast_to(x.max(-1), made.shape[:-1]))
+    whole = np.full((2, *expected.shape), 9, "f")
+    axes = [(-2, -1), (-1,), (-1,), ()]
+    product(gpu.array(a), gpu.array(x), out=(gpu.array(whole[1]), None), axes=axes)
+    np.testing.assert_array_equal(whole, [np.full_like(expected, 9), expected])

@@ -1,7 +1,5 @@
 """Writes of kernels are seen: by the arrays, by compilers, and by autograd."""
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -14,12 +12,6 @@ def helped(y, i):
     y[i] = 7
 
 
-@xdev.vectorize
-def put(y, i):
-    y[i] = 7
-    return i
-
-
 def plain(i, y):
     y[i] = 7
 
@@ -28,21 +20,8 @@ def whole(i, y):
     y += 7 + i
 
 
-def unpacked(i, y):
-    _, y[i] = 1.0, 7.0
-
-
-def by_a_part(i, y):
-    part = y[slice(i, i + 1)]
-    part[0] = 7
-
-
 def by_a_helper(i, y):
     helped(y, i)
-
-
-def by_a_ufunc(i, y):
-    put(y, i)
 
 
 def by_another_name(i, y):
@@ -59,15 +38,8 @@ def through_flat(i, y):
 
 
 WRITERS = [
-    *(plain, whole, unpacked, by_a_part, by_a_helper, by_a_ufunc, by_another_name),
-    *(atomically, through_flat),
+    *(plain, whole, by_a_helper, by_another_name, atomically, through_flat),
 ]
-
-
-def reads(i, y):
-    part = slice(i, i + 1)
-    z = y[i] + y[i - 1] + len(y) + max(y[0], y[-1]) + y[part][0]
-    z += y.shape[0]
 
 
 def read_only():
@@ -81,7 +53,6 @@ def test_what_a_kernel_writes_is_seen(function):
     y, kernel = np.arange(4.0), xdev.kernel(function)
     kernel[1](y)
     assert not np.array_equal(y, np.arange(4.0))
-    assert kernel.writes(1, y) == {"y"}
 
     y = read_only()
     for _ in range(2):
@@ -89,12 +60,6 @@ def test_what_a_kernel_writes_is_seen(function):
             kernel[1](y)
     assert function is through_flat or caught.match(r"\.py:\d+: ")
     assert_array_equal(y, np.arange(4.0))
-
-
-def test_what_a_kernel_only_reads_is_not_taken_for_written():
-    kernel = xdev.kernel(reads)
-    kernel[1](read_only())
-    assert kernel.writes(1, read_only()) == kernel.writes(1, np.ones(4)) == frozenset()
 
 
 FLAG = False
@@ -106,17 +71,14 @@ def never(i, y, out):
         y[i] = 7
         y += 7
         atomic.add(y, i, 7)
-    out[i] = y[i]
+    part = slice(i, i + 1)
+    z = y[i - 1] + len(y) + max(y[0], y[-1]) + y[part][0] + y.shape[0]
+    out[i] = y[i] + 0 * z
 
 
 @xdev.kernel
 def two(i, x, y):
     x[i] = y[i]
-
-
-@xdev.kernel
-def two_by_one(i, x, y):
-    x += y if i else x
 
 
 @xdev.kernel
@@ -129,37 +91,11 @@ def test_of_read_only_arrays_those_that_are_written_are_named():
     never[4](read_only(), out)
     assert_array_equal(out, np.arange(4))
     x = read_only()
-    for kernel in (two, two_by_one):
-        with pytest.raises(ValueError, match=": x is read-only"):
-            kernel[4](x, x)
+    with pytest.raises(ValueError, match=": x is read-only"):
+        two[4](x, x)
     with pytest.raises(TypeError, match="has three arguments") as caught:
         another_reason[4](read_only())
     assert "read-only" not in str(caught.value)
-
-
-# Arrays that share memory: a point sees what its own lines before have written.
-
-N = 203
-
-
-@xdev.kernel
-def rewritten(i, x, y, out):
-    out[i] = 2 * x[i] + 1
-    y[i] = x[i] + 3  # of what the line before wrote, where out is x
-
-
-def test_arrays_that_are_the_same_are_read_as_written(device):
-    for places in itertools.product(range(3), repeat=3):
-        plain = [np.arange(k, k + N, dtype="f4") for k in range(3)]
-        given = [xdev.asarray(x, device=device, copy=True) for x in plain]
-
-        rewritten[N](*(given[k] for k in places))
-
-        x, y, out = (plain[k] for k in places)
-        for i in range(N):
-            rewritten.function(i, x, y, out)
-        for found, expected in zip(given, plain, strict=True):
-            assert_array_equal(xdev.to_numpy(found), expected)
 
 
 # PyTorch's tensors: autograd sees the writes, and no others.
@@ -171,19 +107,14 @@ def torch():
 
 
 @xdev.kernel
-def cleared(i, x, y):
+def written(i, x, y):
     y[i] = 0 * x[i] * len(x) * y.shape[0] * max(x[i], y[i])
 
 
 @xdev.kernel
 def added(i, x, y):
-    atomic.add(y, i, -x[i])
-
-
-@xdev.kernel
-def helping(i, x, y):
     if x[i] < 99:
-        helped(y, i)
+        atomic.add(y, i, -x[i])
 
 
 @xdev.guvectorize("(n)->(n)")
@@ -192,7 +123,7 @@ def doubled(x, out):
         out[k] = 2 * x[k]
 
 
-@pytest.mark.parametrize("kernel", [cleared, added, helping], ids=repr)
+@pytest.mark.parametrize("kernel", [written, added], ids=repr)
 @pytest.mark.parametrize("place", [0, 1])
 def test_gradients_know_what_was_written_and_what_was_only_read(torch, kernel, place):
     w = torch.ones(4, dtype=torch.float64, requires_grad=True)
@@ -222,18 +153,5 @@ def test_outputs_of_generalized_ufuncs_are_seen_to_be_written(torch):
         call(y)
         assert y.tolist() == [2] * 4
         assert y._version > before
-
-
-def test_leaves_with_gradients_and_expanded_views_are_refused_by_name(torch):
-    y = torch.ones(4, requires_grad=True)
-    with pytest.raises(TypeError, match="requires a gradient"):
-        cleared[4](torch.ones(4), y)
-    assert y.tolist() == [1] * 4
-    with torch.no_grad():
-        cleared[4](torch.ones(4), y)
-    assert y.tolist() == [0] * 4
-    row = torch.ones(1).expand(4)
-    with pytest.raises(TypeError, match=r"cleared\(\): y is expanded"):
-        cleared[4](torch.ones(4), row)
-    cleared[4](row, out := torch.ones(4))
-    assert out.tolist() == [0] * 4
+    with pytest.raises(TypeError, match=r"written\(\): y is expanded"):
+        written[4](torch.ones(4), torch.ones(1).expand(4))

@@ -9,6 +9,7 @@ number's bytes, then for each array its shape and its strides [B].
 from __future__ import annotations
 
 import importlib
+import math
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -97,8 +98,8 @@ class Grid:
         Whether it reports accesses out of bounds.
     cores : tuple of Argument, optional
         Of a function of core arrays, which takes no index: what it takes. The arrays
-        among the arguments have as many loop dimensions in front, and the one index
-        counts through them; the last argument's are the loop's extents.
+        among the arguments have as many loop dimensions in front, through which the
+        grid's one or two indices count; the last argument's are the loop's extents.
     """
 
     function: Callable[..., Any]
@@ -136,14 +137,18 @@ class Grid:
 
     def load(self, memory: KernelMemory) -> list[Any]:
         """Emit the loading of all that is the same for every index."""
-        return [] if self.cores is not None else memory.arguments(self.arguments)
+        layouts = memory.layouts(self.arguments)
+        if self.cores is not None:
+            return layouts
+        return memory.cores(self.arguments, self.arguments, layouts, ())
 
     def operands(
         self, memory: KernelMemory, indices: Sequence[Any], loaded: Sequence[Any]
     ) -> list[Any]:
         """Emit what one call of the function takes, from the grid's three indices."""
         if self.cores is not None:
-            return memory.cores(self.arguments, self.cores, indices[-1])
+            own = indices[DIMENSIONS - self.indices :]
+            return memory.cores(self.arguments, self.cores, loaded, own)
         own = indices[DIMENSIONS - self.indices :]
         report = [memory.report(indices)] if self.checked else []
         return [*own, *loaded, *report]
@@ -183,6 +188,9 @@ class Target:
             importlib.import_module(f"{root}.{name}")
             for name in (f"{core}cgutils", "np.arrayobj", "extending")
         )
+        for name in ("add", "max", "min", "cas"):
+            self.extending.overload(getattr(atomic, name))(_overload(self, name))
+        _checking(self.extending)
 
     def add_float(self, builder: Any, pointer: Any, value: Any) -> Any:
         """Emit an atomic addition of floats."""
@@ -202,12 +210,7 @@ def target(root: str) -> Target:
     """Return a compiler that knows :mod:`xdev.atomic` and :func:`checked`."""
     with _lock:
         if root not in _targets:
-            new = Target(root)
-            for name in ("add", "max", "min", "cas"):
-                update = _updating(new, name)
-                new.extending.overload(getattr(atomic, name))(_overload(update, name))
-            _checking(new.extending)
-            _targets[root] = new
+            _targets[root] = Target(root)
         return _targets[root]
 
 
@@ -245,26 +248,12 @@ class KernelMemory:
         """Return a word as an integer."""
         return self.builder.load(self._place(index, self.int64))
 
-    def words(self, start: int, count: int) -> list[Any]:
-        """Return words from one on."""
-        return [self.word(start + k) for k in range(count)]
-
     def report(self, indices: Sequence[Any]) -> Any:
         """Return what :func:`checked` takes as its report."""
         shape, strides = [self.int64(LENGTH)], [self.int64(WORD)]
         words = self.array(REPORT, self.pointer(self.word(DIMENSIONS)), shape, strides)
         point = self.target.cgutils.pack_array(self.builder, indices)
         return self.context.make_tuple(self.builder, report_type(), [words, point])
-
-    def arguments(self, arguments: Sequence[Argument]) -> list[Any]:
-        """Return the values of all arguments."""
-        layouts = iter(self.layouts(arguments))
-        return [
-            self.value(argument, self._number(place), [], [])
-            if argument.ndim is None
-            else self.array(argument, *next(layouts))
-            for place, argument in enumerate(arguments)
-        ]
 
     def layouts(
         self, arguments: Sequence[Argument]
@@ -298,17 +287,24 @@ class KernelMemory:
         return struct._getvalue()  # noqa: SLF001 - how Numba names it
 
     def cores(
-        self, arguments: Sequence[Argument], cores: Sequence[Argument], number: Any
+        self,
+        arguments: Sequence[Argument],
+        cores: Sequence[Argument],
+        layouts: Sequence[Any],
+        indices: Sequence[Any],
     ) -> list[Any]:
-        """Return what a function of core arrays takes for a number of the loop's."""
-        builder, layouts = self.builder, self.layouts(arguments)
+        """Return what a function of core arrays takes at indices of the grid.
+
+        The last of two counts the last loop dimension, the first one the others.
+        """
+        builder = self.builder
         (last, core), (_, extents, _) = (arguments[-1], cores[-1]), layouts[-1]
         loop = (last.ndim or 0) - (core.ndim or 0)
-        index: list[Any] = []
-        for extent in reversed(extents[1:loop]):
-            index.insert(0, builder.urem(number, extent))
-            number = builder.udiv(number, extent)
-        index.insert(0, number)
+        index = list(indices)[-loop:]
+        while 0 < len(index) < loop:
+            extent = extents[loop - len(index)]
+            number = builder.udiv(index[0], extent)
+            index[:1] = number, builder.urem(index[0], extent)
         following, values = iter(layouts), []
         for place, (argument, core) in enumerate(zip(arguments, cores, strict=True)):
             if argument.ndim is None:  # a number for all, perhaps where an array is
@@ -372,21 +368,7 @@ def checked(
     axis: Any,  # noqa: ARG001
     report: Any,  # noqa: ARG001
 ) -> Any:
-    """Return an index into an array; in compiled code, if it is in bounds.
-
-    Parameters
-    ----------
-    index : int, or tuple of int and slices
-        What the array is indexed with; a slice is never out of bounds.
-    shape : tuple of int
-        The array's shape, from ``axis`` on.
-    argument : int
-        The array's number among the kernel's arguments.
-    axis : int
-        Where the index begins.
-    report : tuple
-        The report, an array, and the grid's three indices.
-    """
+    """Return an index into an array; in compiled code, if it is in bounds."""
     return index
 
 
@@ -428,18 +410,40 @@ def _checking(extending: Any) -> None:
 THREE = "array, index, value"
 FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
 ORDER = "monotonic"
-ATOMIC_BITS = (32, 64)  # bits, which every device can update
+UPDATED = ("int32", "int64", "uint32", "uint64", "float32", "float64")  # everywhere
 
 
-def _overload(update: Any, name: str) -> Any:
+def _overload(target: Target, name: str) -> Any:
     """Return an update's overload, without types: numba-cuda would compare them."""
+    types = _optional.numba().core.types
+    update = _updating(target, name)
     if name == "cas":
         return lambda a, index, expected, value: (  # noqa: ARG005
             lambda a, index, expected, value: update(a, index, expected, value)  # noqa: PLW0108 - Numba's form
         )
-    return lambda a, index, value: (  # noqa: ARG005
-        lambda a, index, value: update(a, index, value, value)
-    )
+
+    def choose(a, index, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        _check(a, index, (value,), name)
+        if name != "add" and isinstance(a.dtype, types.Float):
+            return _extreme(getattr(np, str(a.dtype)), larger=name == "max")
+        return lambda a, index, value: update(a, index, value, value)
+
+    return choose
+
+
+def _extreme(kind: Any, *, larger: bool) -> Any:
+    """Return the update to the larger or smaller of two floats: NaN wins, and stays."""
+
+    def update(a, index, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        new, old = kind(value), a[index]
+        while old == old and (new != new or (new > old if larger else new < old)):  # noqa: PLR0124
+            seen = atomic.cas(a, index, old, new)
+            if seen == old and math.copysign(1.0, seen) == math.copysign(1.0, old):
+                break  # of the same bits
+            old = seen
+        return old
+
+    return update
 
 
 def _updating(target: Target, name: str) -> Any:
@@ -463,93 +467,46 @@ def _updating(target: Target, name: str) -> Any:
             pointer = target.cgutils.get_item_pointer(
                 context, builder, a, array, places, wraparound=True
             )
-            values = [
+            seen, new = (
                 context.cast(builder, operand, kind, a.dtype)
                 for operand, kind in zip(args[2:], (expected, value), strict=True)
-            ]
-            return _updated(target, builder, a.dtype, pointer, name, *values)
+            )
+            if name == "cas":
+                bits = target.cgutils.ir.IntType(a.dtype.bitwidth)
+                where = builder.bitcast(pointer, bits.as_pointer())
+                words = (builder.bitcast(x, bits) for x in (seen, new))
+                both = builder.cmpxchg(where, *words, ORDER, ORDER)
+                return builder.bitcast(builder.extract_value(both, 0), new.type)
+            if isinstance(a.dtype, types.Integer):
+                word = name if name == "add" or a.dtype.signed else f"u{name}"
+                return builder.atomic_rmw(word, pointer, new, ORDER)
+            return target.add_float(builder, pointer, new)
 
         return a.dtype(a, index, expected, value), generate
 
     return update
 
 
-def _updated(
-    target: Target,
-    builder: Any,
-    kind: Any,
-    pointer: Any,
-    name: str,
-    expected: Any,
-    value: Any,
-) -> Any:
-    """Emit the update of an element; return what it was."""
-    if name != "cas" and isinstance(kind, _optional.numba().core.types.Integer):
-        word = name if name == "add" or kind.signed else f"u{name}"
-        return builder.atomic_rmw(word, pointer, value, ORDER)
-    if name == "add":
-        return target.add_float(builder, pointer, value)
-    bits = target.cgutils.ir.IntType(kind.bitwidth)
-    where = builder.bitcast(pointer, bits.as_pointer())
-    if name != "cas":
-        return _extreme(builder, where, bits, name, value)
-    seen, new = (builder.bitcast(x, bits) for x in (expected, value))
-    old = builder.extract_value(builder.cmpxchg(where, seen, new, ORDER, ORDER), 0)
-    return builder.bitcast(old, value.type)
-
-
 def _check(a: Any, index: Any, values: Any, name: str) -> None:
     """Refuse what cannot be updated, as a typing error."""
     numba = _optional.numba()
     types = numba.core.types
+    real = types.Integer | types.Float | types.Boolean
     message = None
     axes = index if isinstance(index, types.BaseTuple) else [index]
     if not isinstance(a, types.Array):
         message = f"takes an array, not {a}"
     elif not a.mutable:
         message = "cannot write a read-only array"
-    elif (
-        not isinstance(a.dtype, types.Integer | types.Float)
-        or a.dtype.bitwidth not in ATOMIC_BITS
-    ):
-        message = (
-            f"cannot update elements of {a.dtype}: use int32, int64, uint32, uint64, "
-            "float32 or float64"
-        )
+    elif str(a.dtype) not in UPDATED:
+        message = f"cannot update elements of {a.dtype}: use {', '.join(UPDATED)}"
     elif len(axes) != a.ndim or not all(isinstance(k, types.Integer) for k in axes):
         message = (
             "takes an integer or a tuple of them for an index, one for each of "
             f"{a.ndim} axes, not {index}"
         )
-    elif not all(isinstance(x, types.Number | types.Boolean) for x in values) or any(
-        isinstance(x, types.Complex) for x in values
-    ):
+    elif not all(isinstance(x, real) for x in values):
         message = f"takes real numbers for values, not {', '.join(map(str, values))}"
     if message is not None:
         call = f"xdev.atomic.{name}({FORMS.get(name, THREE)})"
         raise numba.core.errors.TypingError(f"{call} {message}")
-
-
-def _extreme(b: Any, where: Any, bits: Any, name: str, value: Any) -> Any:
-    """Emit the larger or smaller of two floats: an exchange while it is better."""
-    entry = b.block
-    first = b.load(where)
-    test, swap, done = (
-        b.append_basic_block(f"atomic.{part}") for part in ("test", "swap", "done")
-    )
-    b.branch(test)
-    b.position_at_end(test)
-    seen = b.phi(bits)
-    seen.add_incoming(first, entry)
-    old = b.bitcast(seen, value.type)
-    sign = ">" if name == "max" else "<"
-    better = b.or_(  # a NaN wins, and the first one stays
-        b.fcmp_ordered(sign, value, old), b.fcmp_unordered("uno", value, value)
-    )
-    b.cbranch(b.and_(b.fcmp_ordered("ord", old, old), better), swap, done)
-    b.position_at_end(swap)
-    exchanged = b.cmpxchg(where, seen, b.bitcast(value, bits), ORDER, ORDER)
-    seen.add_incoming(b.extract_value(exchanged, 0), swap)
-    b.cbranch(b.extract_value(exchanged, 1), done, test)
-    b.position_at_end(done)
-    return old

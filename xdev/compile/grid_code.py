@@ -7,20 +7,17 @@ the numbers. On CUDA a thread has one point, or several.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import warnings
 from dataclasses import replace
-from functools import cache, partial, reduce
-from types import FunctionType
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._disk_cache import DiskCache
-from xdev._forks import module_lock
 from xdev.compile import cpu, cubins, digests, errors, loops, numba_cuda
 from xdev.compile.cubins import FUNCTION
-from xdev.compile.formulas import called
-from xdev.compile.grid import DIMENSIONS, Argument, Grid, KernelMemory, target
+from xdev.compile.formulas import BITS, called
+from xdev.compile.grid import DIMENSIONS, Grid, KernelMemory, target
 from xdev.compile.numpy_functions import CPU, CUDA
 from xdev.errors import DeviceUnavailableError
 
@@ -35,17 +32,6 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
     """Return ``run(start, stop, memory)``, which computes a range of points.
 
     It leaves the interpreter's lock to others meanwhile.
-
-    Parameters
-    ----------
-    grid : Grid
-        The function and its types.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types; the text has the reason and
-        the source line.
     """
     digest, name = digests.digest(grid.function), grid.function.__name__
     address = loops.load_or_compile(digest, grid.parts, name, partial(_compiled, grid))
@@ -59,7 +45,7 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
     """Return the object file of the loop, and its name there."""
     types = _optional.numba().core.types
     compiled = _host_function(grid)
-    errors.refuse_faults(grid.function, grid.arguments, compiled)
+    errors.refuse_faults(grid.function, grid.shown, compiled)
 
     def emit(context: Any, builder: Any, arguments: Any) -> None:
         start, stop, words = arguments
@@ -107,13 +93,7 @@ def writes(grid: Grid) -> frozenset[int]:
 
 @_optional.numba_unset()
 def _host_function(grid: Grid) -> Any:
-    """Return Numba's compilation of a grid's function, to be called by a loop.
-
-    Raises
-    ------
-    TypeError
-        It cannot be compiled for its types, or returns something.
-    """
+    """Return Numba's compilation of a grid's function, to be called by a loop."""
     target(CPU)
     types, fastmath = grid.types(), grid.fastmath
     function = cpu.jitted(
@@ -146,8 +126,12 @@ def _loop(
 ) -> None:
     """Emit the loop over rows of points, and the one along a row."""
     builder, cgutils = memory.builder, memory.target.cgutils
-    _, height, width = memory.words(0, DIMENSIONS)
+    _, height, width = map(memory.word, range(DIMENSIONS))
     loaded = grid.load(memory)
+    if grid.cores is not None:  # which tell of floating point errors, as ufuncs do
+        number = memory.target.cgutils.ir.IntType(32)
+        errors_mask = number(sum(BITS))
+        called(builder, "feclearexcept", number, errors_mask)
     point = cgutils.alloca_once_value(builder, start)
     body = builder.append_basic_block("row")
     done = builder.append_basic_block("done")
@@ -173,219 +157,18 @@ def _loop(
     builder.store(following, point)
     builder.cbranch(builder.icmp_signed("<", following, stop), body, done)
     builder.position_at_end(done)
+    if grid.cores is not None:
+        raised = called(builder, "fetestexcept", number, errors_mask)
+        report = builder.inttoptr(memory.word(DIMENSIONS), memory.int64.as_pointer())
+        builder.atomic_rmw(
+            "or", report, builder.zext(raised, memory.int64), "monotonic"
+        )
 
 
 def _assume(memory: KernelMemory, condition: Any) -> None:
     """Emit a promise to the optimiser."""
     nothing = memory.target.cgutils.ir.VoidType()
     called(memory.builder, "llvm.assume", nothing, condition)
-
-
-# Functions of core arrays on the CPU: the inner loop of a generalized NumPy ufunc.
-
-Places = tuple[tuple[int, ...], ...]
-
-
-def inner_loop(
-    function: Callable[..., Any],
-    arguments: tuple[Argument, ...],
-    places: Places,
-    *,
-    fastmath: bool,
-) -> int:
-    """Compile the inner loop of a generalized ufunc.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(*arguments)``, plain Python.
-    arguments : tuple of Argument
-        The operands' types, of arrays with any strides.
-    places : tuple of tuple of int
-        For each operand the places of its core dimensions among all; an array without
-        any has one axis of length 1.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-
-    Returns
-    -------
-    int
-        The address of a C function of NumPy's inner loop signature.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types; the text has the reason and
-        the source line.
-    """
-    parts = "cores", arguments, places, fastmath
-    name = function.__name__
-
-    make = partial(_compiled_inner, function, arguments, places, fastmath=fastmath)
-    return loops.load_or_compile(digests.digest(function), parts, name, make)
-
-
-@_optional.numba_unset()
-def _compiled_inner(
-    function: Callable[..., Any],
-    arguments: tuple[Argument, ...],
-    places: Places,
-    *,
-    fastmath: bool,
-) -> tuple[bytes, str]:
-    """Return its object file and name: arrays without gaps have code of their own."""
-    cases = [arguments]
-    if any(places):
-        dense = (a._replace(contiguous=a.ndim is not None) for a in arguments)
-        cases.append(tuple(dense))
-    compiled = [
-        _host_function(Grid(function, 0, case, fastmath, cores=case)) for case in cases
-    ]
-    for one in compiled:
-        errors.refuse_faults(function, arguments, one)
-    emit = partial(_cores, places, cases, compiled)
-    return cpu.emitted(emit, *[_optional.numba().core.types.voidptr] * 4)
-
-
-def _cores(
-    places: Places,
-    cases: Sequence[tuple[Argument, ...]],
-    compiled: Sequence[Any],
-    context: Any,
-    builder: Any,
-    pointers: Sequence[Any],
-) -> None:
-    """Emit the loop over what NumPy hands over: addresses, extents and strides.
-
-    Of two cases the second is for arrays that lie in C order without gaps.
-    """
-    args, dimensions, steps = (
-        KernelMemory(target(CPU), context, builder, pointer) for pointer in pointers[:3]
-    )
-    size, count = dimensions.word(0), len(places)
-    data, outer = map(args.pointer, args.words(0, count)), steps.words(0, count)
-    following = iter(steps.words(count, sum(map(len, places))))
-    operands, gaps = [], []
-    for own, argument, start in zip(places, cases[0], data, strict=True):
-        shape = [dimensions.word(1 + place) for place in own]
-        strides = [next(following) for _ in own]
-        step = itemsize = args.int64(argument.dtype.itemsize)
-        for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-            gaps.append(builder.icmp_signed("!=", stride, step))
-            step = builder.mul(step, extent)
-        if argument.ndim is not None and not own:  # an array of one element
-            shape, strides = [args.int64(1)], [itemsize]
-        operands.append((start, shape, strides))
-
-    def loop(case: int) -> None:
-        cgutils = args.target.cgutils
-        with cgutils.for_range(builder, size, intp=args.int64) as turn:
-            values = []
-            each = zip(cases[case], operands, outer, strict=True)
-            for argument, (start, *layout), step in each:
-                place = args.moved(start, builder.mul(turn.index, step))
-                values.append(args.value(argument, place, *layout))
-            _call(args, compiled[case], values)
-
-    if not gaps:
-        loop(0)
-        return
-    with builder.if_else(reduce(builder.or_, gaps)) as ways:
-        for case, way in enumerate(ways):
-            with way:
-                loop(case)
-
-
-# Loops over ``range`` on CUDA, in the form that its compiler knows best.
-#
-# numba-cuda counts down how often a loop still runs, beside the loop's own index, and
-# says so in a way that the compiler neither simplifies nor unrolls well. A range
-# whose step is 1 is a ``for`` loop of C here.
-
-# What ``range`` of one or two arguments is called in a function whose loops may be
-# compiled so. Everywhere else it is ``range`` itself.
-RANGE = "xdev_range"
-_lock = module_lock()  # guards the making of the next function's value
-
-
-def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose ranges are C's loops; numba-cuda alone compiles it.
-
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    """
-    namespace: dict[str, Any] = function.__globals__
-    if namespace.get(RANGE) is not range:
-        return function
-    with _lock:
-        names = {**namespace, RANGE: _range()}
-    code, defaults, cells = (
-        getattr(function, f"__{part}__") for part in ("code", "defaults", "closure")
-    )
-    copy = FunctionType(code, names, function.__name__, defaults, cells)
-    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
-    return copy
-
-
-@cache
-def _range() -> Any:
-    """Let numba-cuda know the loops; return what the name stands for."""
-    extending, cgutils, imputils = (
-        importlib.import_module(f"numba.cuda.{name}")
-        for name in ("extending", "cgutils", "core.imputils")
-    )
-    types = _optional.numba().core.types
-
-    class Span(types.SimpleIteratorType):  # type: ignore[misc, name-defined]
-        """A loop's index, which every turn reads and moves on, and its end."""
-
-        def __init__(self, kind: Any) -> None:
-            super().__init__(f"xdev_span({kind})", kind)
-
-    @extending.register_model(Span)
-    class _SpanModel(extending.models.StructModel):  # type: ignore[misc, name-defined]
-        def __init__(self, manager: Any, kind: Any) -> None:
-            one = kind.yield_type
-            members = [("place", types.CPointer(one)), ("stop", one)]
-            super().__init__(manager, kind, members)
-
-    @extending.intrinsic  # type: ignore[untyped-decorator]
-    def span(typing: Any, first: Any, last: Any = None) -> Any:
-        one = last is None or isinstance(last, types.Omitted)
-        signature = typing.resolve_function_type(
-            typing.resolve_value_type(range), (first,) if one else (first, last), {}
-        )
-        if signature is None:
-            return None
-        kind = signature.args[0]  # the index's type is that of Numba's own range
-
-        def begin(context: Any, builder: Any, signature: Any, bounds: Any) -> Any:
-            helper = context.make_helper(builder, signature.return_type)
-            start = context.get_constant(kind, 0) if one else bounds[0]
-            helper.place = cgutils.alloca_once_value(builder, start)
-            helper.stop = bounds[0] if one else bounds[1]
-            return helper._getvalue()  # noqa: SLF001 - how Numba names it
-
-        return Span(kind)(kind, types.Omitted(None) if one else kind), begin
-
-    def turn(
-        context: Any, builder: Any, signature: Any, args: Any, result: Any
-    ) -> None:
-        (kind,) = signature.args
-        span = context.make_helper(builder, kind, value=args[0])
-        index = builder.load(span.place)
-        signed = kind.yield_type.signed
-        less = builder.icmp_signed if signed else builder.icmp_unsigned
-        result.set_valid(less("<", index, span.stop))
-        result.yield_(index)
-        flags = ["nsw" if signed else "nuw"]  # past the end nobody looks at it
-        builder.store(builder.add(index, index.type(1), flags=flags), span.place)
-
-    untracked = imputils.iternext_impl(imputils.RefType.UNTRACKED)
-    extending.lower_builtin("iternext", Span)(untracked(turn))
-    return span
 
 
 # A kernel of a cubin.
@@ -400,29 +183,6 @@ def cubin(
     """Compile a function of indices into a kernel. No GPU is needed.
 
     Its one parameter is the memory of its arguments, by value.
-
-    Parameters
-    ----------
-    grid : Grid
-        The function and its types.
-    capability : (int, int)
-        The compute capability, as in ``(9, 0)``.
-    narrow : bool
-        Whether it is only for launches with a thread for each point, and for extents,
-        shapes and strides that fit into 32 bits with their sign.
-
-    Returns
-    -------
-    (bytes, str)
-        The cubin, and the kernel's name in it.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types; the text has the reason and
-        the source line.
-    DeviceUnavailableError
-        The CUDA compiler is missing or its parts do not fit together.
     """
     sizes = {"WORDS": grid.words, "INDICES": grid.indices, "NARROW": int(narrow)}
     macros = cubins.defined({"FUNCTION": FUNCTION, **sizes})
@@ -438,13 +198,7 @@ def cubin(
 
 
 def ltoir(grid: Grid, capability: tuple[int, int], *, narrow: bool) -> bytes:
-    """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types.
-    """
+    """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``."""
     if not _optional.installed("numba_cuda"):
         message = f"kernels on CUDA need numba-cuda: {_optional.CUDA_EXTRA}"
         raise DeviceUnavailableError(message)
@@ -487,9 +241,8 @@ def _call_on_cuda(
 ) -> None:
     """Emit a call of the function; an exception ends this point of the grid alone."""
     types = _optional.numba().core.types
-    function = with_spans(grid.function)
     compiled = context.compile_subroutine(
-        builder, function, types.void(*grid.types()), caching=False
+        builder, grid.function, types.void(*grid.types()), caching=False
     )
     _check_result(grid, compiled.signature.return_type)
     context.call_internal_no_propagate(

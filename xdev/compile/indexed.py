@@ -56,25 +56,15 @@ class Indexed:
         """What decides the machine code beside the function."""
         return self.parameters, self.result, self.lanes
 
-    def callable(self) -> Callable[..., Any]:
-        """Return the function with those that it calls compiled, on every device."""
-        return closed(self.function)
-
-
-def _callees(function: FunctionType) -> dict[str, FunctionType]:
-    """Return the plain functions that a function names."""
-    named = ((n, function.__globals__.get(n)) for n in function.__code__.co_names)
-    return {n: value for n, value in named if isinstance(value, FunctionType)}
-
 
 def closed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a plain function whose callees are compiled ones."""
+    """Return a plain function whose callees, which it names, are compiled ones."""
     plain: Any = function
-    names = {
-        name: cpu.device_function(closed(callee))
-        for name, callee in _callees(plain).items()
-    }
-    namespace = {**digests.named_globals(plain), **names}
+    namespace = digests.named_globals(plain)
+    for name in plain.__code__.co_names:
+        callee = plain.__globals__.get(name)
+        if isinstance(callee, FunctionType):
+            namespace[name] = cpu.device_function(closed(callee))
     copy = FunctionType(plain.__code__, namespace, plain.__name__, plain.__defaults__)
     copy.__doc__ = plain.__doc__
     return copy
@@ -93,11 +83,6 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
 
     It writes ``n`` elements from ``address`` on. Each parameter takes 8 bytes of
     ``parameters``, from the first on.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types.
     """
     digest, name = digests.digest(kernel.function), kernel.function.__name__
     address = loops.load_or_compile(
@@ -110,7 +95,7 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
 def _compiled(kernel: Indexed) -> tuple[bytes, str]:
     numba = _optional.numba()
     types = numba.core.types
-    function, lanes = cpu.device_function(kernel.callable()), kernel.lanes
+    function, lanes = cpu.device_function(closed(kernel.function)), kernel.lanes
 
     def values(*args):  # type: ignore[no-untyped-def] # noqa: ANN002, ANN202
         return (function(*args),)
@@ -136,11 +121,7 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
     pointers = types.CPointer(stored), types.CPointer(parameters)
     signature = types.void(pointers[0], types.int64, pointers[1])
     options = {"error_model": "numpy", "_nrt": False}
-    try:
-        compiled = numba.cfunc(signature, **options)(fill)
-    except numba.core.errors.NumbaError as error:
-        message = f"cannot compile {kernel.function.__name__}: {error}"
-        raise TypeError(message) from error
+    compiled = numba.cfunc(signature, **options)(fill)
     return compiled._library._get_compiled_object(), compiled.native_name  # noqa: SLF001
 
 
@@ -152,30 +133,11 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
 
     Its parameter is a slot for the output's address and each of the function's own, and
     the number of elements (64 bits).
-
-    Parameters
-    ----------
-    kernel : Indexed
-        The function and its types.
-    capability : (int, int)
-        The compute capability, as in ``(9, 0)``.
-
-    Returns
-    -------
-    (bytes, str)
-        The cubin, and the kernel's name in it.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types.
-    DeviceUnavailableError
-        The CUDA compiler is missing or its parts do not fit together.
     """
 
     def make() -> tuple[bytes, str]:
         reads, writes = (INDEX, *kernel.parameters), (result,) * kernel.lanes
-        function = kernel.callable()
+        function = closed(kernel.function)
         code = cubins.adapter()(function, reads, writes, FUNCTION, capability)
         pointers = [f"const {cpp_name(dtype)}*" for dtype in reads]
         signature = ",".join([*pointers, *[f"{cpp_name(result)}*"] * kernel.lanes])

@@ -1,26 +1,24 @@
-"""Functions of core arrays: their dimensions and types, and calls on CUDA arrays."""
+"""Functions of core arrays: their dimensions and types, and calls, on every device."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
-from dataclasses import dataclass
 from math import prod
-from operator import index
-from typing import TYPE_CHECKING, Any, final
+from operator import index, is_not
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from xdev import _optional
-from xdev.compile import launch
 from xdev.compile.grid import Argument, Grid
-from xdev.ufunc import cuda, cuda_layout, cuda_operands, foreign
+from xdev.ufunc import cuda_layout
+from xdev.ufunc.cpu import report_errors
 from xdev.ufunc.cuda_layout import Shape, broadcast
-from xdev.ufunc.cuda_operands import Array, Number, handed, read
+from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.cuda_plan import Result
-from xdev.ufunc.inputs import strong
-from xdev.ufunc.kernels import Extents, launch_of, loaded
+from xdev.ufunc.kernel_functions import is_aligned, is_contiguous
 from xdev.ufunc.signatures import dtype_of_name
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ WHOLE = re.compile(rf"({OPERAND}(?:,{OPERAND})*)->({OPERAND}(?:,{OPERAND})*)")
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
     """The core dimensions of each operand, by name; a number is a fixed length.
 
@@ -56,11 +54,6 @@ class Layout:
     @classmethod
     def parse(cls, text: object) -> Layout:
         """Read a signature.
-
-        Raises
-        ------
-        TypeError
-            It is none.
 
         Examples
         --------
@@ -87,50 +80,26 @@ class Layout:
         """The names of all operands' core dimensions."""
         return self.inputs + self.outputs
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Each name once, as NumPy numbers them."""
-        return tuple(dict.fromkeys(n for names in self.operands for n in names))
-
-    @property
-    def places(self) -> tuple[Shape, ...]:
-        """For each operand the numbers of its core dimensions."""
-        return tuple(tuple(map(self.names.index, own)) for own in self.operands)
-
     def shapes(
         self, inputs: Sequence[Shape], outputs: Sequence[Shape | None], name: str
     ) -> tuple[Shape, list[Shape]]:
-        """Return the loop shape, and the shape of every output.
-
-        Parameters
-        ----------
-        inputs : sequence of tuple of int
-            The inputs' shapes, core dimensions last.
-        outputs : sequence of tuple of int and None
-            Those of the outputs that are given.
-        name : str
-            The function's, for errors.
-
-        Raises
-        ------
-        ValueError
-            They do not fit, or the length of an output's core dimension is unknown.
-        """
-        lengths: dict[str, int] = {n: int(n) for n in self.names if n.isdigit()}
-        loops: list[Shape | None] = []
+        """Return the loop shape, and the shape of every output."""
+        names = (n for own in self.operands for n in own)
+        lengths: dict[str, int] = {n: int(n) for n in names if n.isdigit()}
+        reads: list[Shape] = []
+        writes: list[Shape] = []
         for k, (shape, own) in enumerate(
             zip((*inputs, *outputs), self.operands, strict=True)
         ):
             if shape is None:
-                loops.append(None)
                 continue
-            if len(shape) < len(own):
+            split = len(shape) - len(own)
+            if split < 0:
                 raise ValueError(
                     f"{name}: operand {k} of shape {shape} lacks core dimensions: it "
                     f"has ({','.join(own)}) in {self.text}"
                 )
-            split = len(shape) - len(own)
-            loops.append(shape[:split])
+            (writes if k >= len(inputs) else reads).append(shape[:split])
             for dimension, length in zip(own, shape[split:], strict=True):
                 if lengths.setdefault(dimension, length) != length:
                     raise ValueError(
@@ -144,15 +113,10 @@ class Layout:
                 f"{name}: no input has the core dimension {unknown[0]} of {self.text}: "
                 "pass out= of the length that it shall have"
             )
-        count = len(self.inputs)
-        reads = [shape for shape in loops[:count] if shape is not None]
-        most = max(map(len, reads), default=0)  # unlike other ufuncs' outputs, these
-        writes = [  # may lack leading dimensions of length 1
-            (1,) * (most - len(shape)) + shape
-            for shape in loops[count:]
-            if shape is not None
-        ]
-        loop = broadcast(reads, writes, name)
+        # Unlike other ufuncs' outputs, these may lack leading dimensions of length 1.
+        most = max(map(len, reads), default=0)
+        whole = [(1,) * (most - len(shape)) + shape for shape in writes]
+        loop = broadcast(reads, whole, name)
         return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]
 
 
@@ -167,18 +131,6 @@ CORES = re.compile(r"\s*(?:void\s*)?\((.*)\)\s*|([^()]*,[^()]*)", re.DOTALL)
 def parse_cores(signature: object, layout: Layout) -> Types:
     """Turn ``"void(float32[:], float32[:], float32[:])"`` into types.
 
-    Parameters
-    ----------
-    signature : str or Numba signature
-        The types of the inputs, then of the outputs.
-    layout : Layout
-        Their core dimensions.
-
-    Raises
-    ------
-    TypeError
-        It is none, or does not fit the core dimensions.
-
     Examples
     --------
     >>> parse_cores("void(float32[:], int64, float32[:])", Layout.parse("(n),()->(n)"))
@@ -192,11 +144,8 @@ def parse_cores(signature: object, layout: Layout) -> Types:
             f"{len(operands)} operands"
         )
     for k, ((_, ndim), own) in enumerate(zip(types, operands, strict=True)):
-        output = k >= len(layout.inputs)
-        fits = ndim == len(own) or (not own and (ndim == 1 or not output))
-        if ndim is None and (own or output):
-            fits = False
-        if not fits:
+        number = not own and k < len(layout.inputs)
+        if ndim != max(len(own), 1) and not (number and ndim is None):
             raise TypeError(
                 f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
                 f"in {layout.text}, so that its type is an array of "
@@ -207,10 +156,11 @@ def parse_cores(signature: object, layout: Layout) -> Types:
 
 def _operands(signature: object) -> Types:
     taken: Any = getattr(signature, "args", signature)
-    if isinstance(taken, tuple):
-        kinds = [(getattr(x, "dtype", x), getattr(x, "ndim", None)) for x in taken]
+    if isinstance(taken, tuple):  # of Numba's types
+        names = [str(getattr(x, "dtype", x)) for x in taken]
+        dtypes = [dtype_of_name(name, signature) for name in names]
         return tuple(
-            (dtype_of_name(str(name), signature), ndim) for name, ndim in kinds
+            (d, getattr(x, "ndim", None)) for d, x in zip(dtypes, taken, strict=True)
         )
     whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
     if whole is None:
@@ -223,9 +173,8 @@ def _operands(signature: object) -> Types:
         match = CORE.fullmatch(text)
         if match is None:
             raise TypeError(f"{signature}: {text.strip()!r} is not a type")
-        name, axes = match.groups()
-        ndim = None if axes is None else axes.count(",") + 1
-        types.append((dtype_of_name(name, signature), ndim))
+        ndim = None if match[2] is None else match[2].count(",") + 1
+        types.append((dtype_of_name(match[1], signature), ndim))
     return tuple(types)
 
 
@@ -242,11 +191,6 @@ def axes_of_cores(
     """Return the axes of each operand's core dimensions, as a call's keywords say.
 
     Where they are kept, those of an output are the input's, with length 1.
-
-    Raises
-    ------
-    TypeError
-        They do not fit the core dimensions, or each other.
     """
     counts = [len(own) for own in layout.operands]
     nin = len(layout.inputs)
@@ -277,188 +221,207 @@ def axes_of_cores(
     return [tuple(map(index, one)) for one in core_axes]
 
 
-# A function of core arrays on CUDA arrays: one thread for each loop index.
+# Calls: a kernel whose points are the loop indices, on every device.
+
+MOST = 256  # plans that one function keeps at a time
+Operand = Array | Number
+
+
+class CorePlan(NamedTuple):
+    """What a call with operands of some layouts does.
+
+    Parameters
+    ----------
+    typing : CoreSpecialisation
+        The function's.
+    results : sequence of Result and None
+        How to make those that are not given.
+    run : HostRun, Launch or None
+        What computes them of addresses and numbers; None: there are no loop indices, or
+        operands are of other dtypes.
+    """
+
+    typing: CoreSpecialisation
+    results: Sequence[Result | None]
+    run: Any
 
 
 @final
-class CudaCores:
-    """The CUDA kernels of one function of core arrays.
+class CoreLoops:
+    """A function of core arrays, on the arrays of one kind of device.
 
     Parameters
     ----------
     function : CoreFunction
         The function.
+    grids : HostGrids or CudaGrids
+        What the device does.
+    shared : bool
+        Whether threads of the CPU share the loop indices.
     """
 
-    def __init__(self, function: CoreFunction) -> None:
-        self._function = function
-        self._lock = threading.Lock()  # guards the dict below: a kernel is made once
-        self._kernels: dict[Any, Any] = {}
+    def __init__(
+        self, function: CoreFunction, grids: Any, *, shared: bool = True
+    ) -> None:
+        self._function, self._grids, self._shared = function, grids, shared
+        self._lock = threading.Lock()  # guards what is compiled: each is made once
+        self._machines: dict[Any, Any] = {}
+        self._plans: dict[Any, CorePlan] = {}
 
     def __call__(
         self,
         args: Sequence[Any],
         outs: tuple[Any, ...] | None = None,
         *,
-        signature: Signature | None = None,
-        casting: str = "same_kind",
-        **keywords: Any,
+        subok: bool = True,
+        **options: Any,
     ) -> Any:
-        """Compute the function of arrays and numbers on their device.
-
-        Parameters
-        ----------
-        args : sequence
-            CUDA arrays of one device, of any library, and numbers.
-        outs : tuple of arrays and None, optional
-            Where the results go; written in place and returned themselves.
-        signature : (inputs, outputs), optional
-            The results' dtype where no array is given for them; with signatures that of
-            all that they give.
-        casting : str
-            What casts of inputs are allowed; outputs have the typing's dtypes.
-        **keywords
-            ``axes``, ``axis`` and ``keepdims``.
-
-        Returns
-        -------
-        array or tuple of arrays
-            ``outs``, or new arrays of the first array's library.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The arguments are wrong, or the function cannot be compiled for them.
-        DeviceMismatchError
-            Arrays of two devices. Whatever is raised, nothing was written.
-        """
-        cuda.require()
-        function, name = self._function, self._function.name
-        dtype = None if signature is None else signature[1][0]
-        layout = function.layout
-        axes = axes_of_cores(layout, name, **keywords)
-        kept = bool(keywords.get("keepdims"))
+        """Compute the function of arrays and numbers on their device."""
+        function, grids, name = self._function, self._grids, self._function.name
         named = zip(args, function.labels, strict=True)
-        inputs = [read(x, name, label) for x, label in named]
-        results = outs or (None,) * len(layout.outputs)
-        outputs = [None if x is None else cuda.written(x, name) for x in results]
+        inputs = [grids.operand(x, name, label) for x, label in named]
+        owners = outs or (None,) * function.nout
+        outputs = [None if x is None else grids.written(x, name) for x in owners]
         arrays = [x for x in (*inputs, *outputs) if isinstance(x, Array)]
-        with cuda.on_device(arrays, name):
-            values = [x.value if isinstance(x, Number) else x for x in inputs]
-            asked = function.resolve(values)
-            dtypes = [None if x is None else x.dtype for x in outputs]
-            typing = function.specialise(asked, dtypes, dtype, casting)
-            self._check_casts(inputs, outputs, typing, casting)
-            with cuda_operands.ordered(arrays):
-                return self._run(typing, axes, inputs, outputs, results, kept=kept)
-
-    def _check_casts(
-        self,
-        inputs: Sequence[Array | Number],
-        outputs: Sequence[Array | None],
-        typing: CoreSpecialisation,
-        casting: str,
-    ) -> None:
-        """Refuse inputs that may not be cast, and outputs that would have to be."""
-        name = self._function.name
-        can_cast: Any = np.can_cast  # checks the word itself
-        for k, (x, to) in enumerate(zip(inputs, typing.inputs, strict=True)):
-            weak = isinstance(x, Number) and x.weak
-            if not weak and not can_cast(x.dtype, to, casting):
-                raise TypeError(
-                    f"{name}: input {k} cannot be cast from {x.dtype} to {to} with "
-                    f"casting={casting!r}: cast it first, or pass another casting"
-                )
-        for y, dtype in zip(outputs, typing.outputs, strict=True):
-            if y is not None and y.dtype != dtype:
-                raise TypeError(
-                    f"{name}: out is of {y.dtype}, but the function writes {dtype}: "
-                    "pass an out of that dtype"
-                )
-
-    def _run(
-        self,
-        typing: CoreSpecialisation,
-        axes: list[Shape],
-        inputs: Sequence[Array | Number],
-        outputs: Sequence[Array | None],
-        owners: Sequence[Any],
-        *,
-        kept: bool,
-    ) -> Any:
-        """Launch, after the results that nobody gave are made; return them all."""
-        layout, nin = self._function.layout, len(inputs)
-        there = [y for y in outputs if y is not None]
-        reads = [
-            self._turned(_apart_on_cuda(x, to, there), own)
-            if isinstance(x, Array)
-            else x
-            for x, to, own in zip(inputs, typing.inputs, axes[:nin], strict=True)
-        ]
-        written = [
-            None if y is None else self._turned(y, own, kept=kept).shape
-            for y, own in zip(outputs, axes[nin:], strict=True)
-        ]
-        shapes = [x.shape if isinstance(x, Array) else () for x in reads]
-        loop, shapes = layout.shapes(shapes, written, self._function.name)
-        results = [
-            self._made(own, shape + ((1,) * len(own) if kept else ()), dtype)
-            if y is None
-            else y
-            for y, own, shape, dtype in zip(
-                outputs, axes[nin:], shapes, typing.outputs, strict=True
-            )
-        ]
-        writes = [
-            self._turned(y, own, kept=kept)
-            for y, own in zip(results, axes[nin:], strict=True)
-        ]
-        if prod(loop):
-            self._launch(typing, loop, reads, writes)
-        first = next((x.owner for x in inputs if isinstance(x, Array)), None)
+        given = tuple(x.owner for x in inputs if isinstance(x, Array))
+        with grids.on_device(arrays, name) as place, grids.ordered(arrays):
+            results = self._compute(place, inputs, outputs, options)
         whole = tuple(
-            foreign.from_native(y.owner, first) if x is None else x
-            for x, y in zip(owners, results, strict=True)
+            grids.returned(result.owner, given, function, k, subok)
+            if owner is None
+            else owner
+            for k, (owner, result) in enumerate(zip(owners, results, strict=True))
         )
         return whole if len(whole) > 1 else whole[0]
+
+    def _compute(
+        self,
+        place: Any,
+        inputs: Sequence[Operand],
+        outputs: Sequence[Array | None],
+        options: dict[str, Any],
+    ) -> list[Array]:
+        """Compute, after the results that nobody gave are made; return them all."""
+        function, grids = self._function, self._grids
+        layouts = (x and x.layout for x in (*inputs, *outputs))
+        key = place, repr(options), *layouts
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plan(place, inputs, outputs, **options)
+            if len(self._plans) >= MOST:
+                self._plans.clear()
+            self._plans[key] = plan
+        typing, there = plan.typing, [y for y in outputs if y is not None]
+        # An output may be an input: a point may read what others write.
+        ready = [
+            grids.copied(x, dtype)
+            if isinstance(x, Array) and not (_fits(x, dtype) and _is_apart(x, there))
+            else x
+            for x, dtype in zip(inputs, typing.inputs, strict=True)
+        ]
+        targets = [
+            y
+            if y is None or _fits(y, dtype)
+            else grids.made(Result.like(y.shape, [], dtype, "C"))
+            for y, dtype in zip(outputs, typing.outputs, strict=True)
+        ]
+        if any(map(is_not, (*ready, *targets), (*inputs, *outputs))):
+            results = self._compute(place, ready, targets, options)
+            for y, result in zip(outputs, results, strict=True):
+                if y is not None and result.owner is not y.owner:
+                    grids.assign(y, result)
+            return results
+        results = [
+            grids.made(result) if y is None else y
+            for y, result in zip(outputs, plan.results, strict=True)
+        ]
+        if plan.run is not None:
+            dtypes = (*typing.inputs, *typing.outputs)
+            operands, name = [*inputs, *results], function.name
+            report = plan.run(handed(operands, dtypes, name, function.names))
+            if report and report[0]:
+                report_errors(f"xdev:{name}", report[0])
+        return results
+
+    def _plan(
+        self,
+        place: Any,
+        inputs: Sequence[Operand],
+        outputs: Sequence[Array | None],
+        *,
+        signature: Signature | None = None,
+        casting: str = "same_kind",
+        order: Any = "K",
+        **axes: Any,
+    ) -> CorePlan:
+        """Find the typing and the shapes, and compile."""
+        function, nin = self._function, len(inputs)
+        layout, name = function.layout, function.name
+        core_axes = axes_of_cores(layout, name, **axes)
+        if axes.get("keepdims"):  # they are core dimensions of length 1
+            kept = (("1",) * len(layout.inputs[0]),) * function.nout
+            layout = dataclasses.replace(layout, outputs=kept)
+        np.asarray((), order=order)  # which refuses others than NumPy's
+        typing = function.specialise(
+            function.resolve([x.owner if isinstance(x, Number) else x for x in inputs]),
+            [None if y is None else y.dtype for y in outputs],
+            None if signature is None else signature[1][0],
+            casting,
+        )
+        reads = [
+            self._turned(x, own) if isinstance(x, Array) else x
+            for x, own in zip(inputs, core_axes, strict=False)
+        ]
+        written = [
+            None if y is None else self._turned(y, own).shape
+            for y, own in zip(outputs, core_axes[nin:], strict=True)
+        ]
+        shapes = [x.shape if isinstance(x, Array) else () for x in reads]
+        loop, shapes = layout.shapes(shapes, written, name)
+        results, writes = [], []
+        for y, own, shape, dtype in zip(
+            outputs, core_axes[nin:], shapes, typing.outputs, strict=True
+        ):
+            axis_order = self._order(own, len(shape))
+            placed = tuple(shape[axis_order.index(axis)] for axis in range(len(shape)))
+            result = Result.like(placed, [], dtype, order)
+            results.append(result)
+            writes.append(self._turned(y or _laid(result), own))
+        run, operands = None, [*reads, *writes]
+        dtypes = (*typing.inputs, *typing.outputs)
+        if prod(loop) and all(
+            isinstance(x, Number) or x.dtype == dtype
+            for x, dtype in zip(operands, dtypes, strict=True)
+        ):
+            run = self._run(place, typing, layout, loop, operands)
+        return CorePlan(typing, results, run)
 
     def _order(self, own: Shape, ndim: int) -> Shape:
         """Return the axes of an operand, those of its core dimensions last."""
         last = normalize_axis_tuple(own, ndim, self._function.name)
         return (*(axis for axis in range(ndim) if axis not in last), *last)
 
-    def _turned(self, x: Array, own: Shape, *, kept: bool = False) -> Array:
-        """Return an array with its core dimensions last; without them if kept."""
+    def _turned(self, x: Array, own: Shape) -> Array:
+        """Return an array with its core dimensions last."""
         order = self._order(own, len(x.shape))
-        shape = tuple(x.shape[axis] for axis in order)
-        strides = tuple(x.strides[axis] for axis in order)
-        if kept:
-            loops = len(shape) - len(own)
-            if shape[loops:] != (1,) * len(own):
-                name = self._function.name
-                message = f"{name}: with keepdims, out has length 1 along core axes"
-                raise ValueError(message)
-            shape, strides = shape[:loops], strides[:loops]
-        return x.laid_out(shape, strides)
+        return x.laid_out(
+            tuple(x.shape[axis] for axis in order),
+            tuple(x.strides[axis] for axis in order),
+        )
 
-    def _made(self, own: Shape, shape: Shape, dtype: np.dtype[Any]) -> Array:
-        """Return a new output; ``shape`` has its core dimensions last."""
-        order = self._order(own, len(shape))
-        straight = tuple(range(len(shape)))
-        placed = tuple(shape[order.index(axis)] for axis in straight)
-        return cuda.new_array(Result(placed, straight, dtype))
-
-    def _launch(
+    def _run(
         self,
+        place: Any,
         typing: CoreSpecialisation,
+        layout: Layout,
         loop: Shape,
-        reads: Sequence[Array | Number],
-        writes: Sequence[Array],
-    ) -> None:
-        function, operands = self._function, [*reads, *writes]
+        operands: list[Any],
+    ) -> Any:
+        """Return what computes for every loop index, of operands with cores last."""
+        function, grids = self._function, self._grids
         splits = [
             len(x.shape) - len(own) if isinstance(x, Array) else 0
-            for x, own in zip(operands, function.layout.operands, strict=True)
+            for x, own in zip(operands, layout.operands, strict=True)
         ]
         outer = [
             cuda_layout.stretch(x.shape[:at], x.strides[:at], loop)
@@ -466,43 +429,48 @@ class CudaCores:
             if isinstance(x, Array)
         ]
         # Outputs first: theirs is the order of the loop dimensions.
-        count = len(writes)
+        count = function.nout
         extents, steps = cuda_layout.collapse(loop, outer[-count:] + outer[:-count])
         following = iter(steps[count:] + steps[:count])
-        dtypes = [core.dtype for core in typing.arguments]
-        owners = [x.owner for x in operands]
-        numbers = strong(owners, dtypes, function.name, function.names)
-        for k, (x, at, core) in enumerate(
-            zip(operands, splits, typing.arguments, strict=True)
-        ):
+        cores = list(typing.arguments)
+        for k, (x, at, core) in enumerate(zip(operands, splits, cores, strict=True)):
             if isinstance(x, Number):
-                operands[k] = Number(core.dtype.type(numbers[k]))
                 continue
             shape, strides = x.shape[at:], x.strides[at:]
-            if core.ndim and not shape:  # an array of one element
+            if core.ndim and not function.layout.operands[k]:  # one element
                 shape, strides = (1,), (core.dtype.itemsize,)
+            contiguous = is_contiguous(x.laid_out(shape, strides))
+            cores[k] = core._replace(contiguous=contiguous and core.ndim is not None)
             operands[k] = x.laid_out(extents + shape, next(following) + strides)
-        points = Extents.read(prod(loop), function.name)
+        points = grids.points(extents, function.name)
         kinds = tuple(
             Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
-            for x, core in zip(operands, typing.arguments, strict=True)
+            for x, core in zip(operands, cores, strict=True)
         )
         narrow = points.narrow([x for x in operands if isinstance(x, Array)])
-        current = _optional.cupy().cuda.runtime.getDevice()
-        key = typing, kinds, narrow, launch.capability(current)
+        key = place, typing, kinds, *cores, narrow
         with self._lock:
-            if key not in self._kernels:
-                fastmath = function.fastmath
-                grid = Grid(typing.function, 1, kinds, fastmath, cores=typing.arguments)
-                self._kernels[key] = loaded(grid, narrow=narrow)
-        run = launch_of(self._kernels[key], kinds, points, operands)
-        run(handed(operands, dtypes, function.name, function.names))
+            if key not in self._machines:
+                own, fastmath = typing.function, function.fastmath
+                grid = Grid(own, points.dimensions, kinds, fastmath, cores=tuple(cores))
+                self._machines[key] = grids.compiled(grid, narrow=narrow)
+        return grids.run(
+            self._machines[key], kinds, points, operands, shared=self._shared
+        )
 
 
-def _apart_on_cuda(x: Array, dtype: np.dtype[Any], writes: Sequence[Array]) -> Array:
-    """Return an input of a dtype, copied where it has another or an output meets it."""
-    spoilt = any(x.reach.meets(y.reach, y.address - x.address) for y in writes)
-    if x.dtype == dtype and not spoilt:
-        return x
-    copied = x.cupy().astype(dtype)
-    return Array(copied, copied.data.ptr, copied.shape, copied.strides, dtype)
+def _fits(x: Array, dtype: np.dtype[Any]) -> bool:
+    return x.dtype == dtype and is_aligned(x)
+
+
+def _is_apart(x: Array, writes: Sequence[Array]) -> bool:
+    return not any(x.reach.meets(y.reach, y.address - x.address) for y in writes)
+
+
+def _laid(result: Result) -> Array:
+    """Return what stands for a new array's layout."""
+    steps = cuda_layout.contiguous(result.shape, result.dtype.itemsize)
+    shape, strides = (
+        tuple(each[axis] for axis in result.axes) for each in (result.shape, steps)
+    )
+    return Array(None, 0, shape, strides, result.dtype)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import memory
-from xdev.compile import grid_code, loops, threads
 from xdev.compile.grid import Argument
 from xdev.ufunc import calls, sources
-from xdev.ufunc.argument_errors import explain
-from xdev.ufunc.core_arrays import Layout, parse_cores
-from xdev.ufunc.inputs import CountingParameters, strong
+from xdev.ufunc.core_arrays import CoreLoops, Layout, parse_cores
+from xdev.ufunc.grids import CUDA, HOST
+from xdev.ufunc.inputs import CountingParameters
 from xdev.ufunc.kernel_functions import SUPPORTED, check_plain, result_type, typed
-from xdev.ufunc.layout import POOLED
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
 from xdev.ufunc.signatures import types_of
@@ -29,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc.core_arrays import Types
-    from xdev.ufunc.cuda_layout import Shape
-    from xdev.ufunc.signatures import Signature
     from xdev.ufunc.sources import FunctionScope
 
 # ``@guvectorize``: its forms and its options.
@@ -118,6 +111,7 @@ def guvectorize(
 
 
 Dtypes = tuple[np.dtype[Any], ...]
+LOOSE = ("same_kind", "unsafe")  # rules by which no signature is chosen by itself
 
 
 @final
@@ -182,7 +176,6 @@ class CoreFunction:
         self.name: str = function.__name__
         self.nin, self.nout = len(layout.inputs), len(layout.outputs)
         self.names, self.labels = names, names[: self.nin]
-        self._lock = threading.RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[tuple[Dtypes, Dtypes], CoreSpecialisation] = {}
 
     def describe(self, ufunc: Ufunc) -> None:
@@ -213,9 +206,13 @@ class CoreFunction:
             f"{self.layout.text}, can only be called"
         )
 
-    def cpu_loops(self, ufunc: Ufunc) -> CpuCores:
-        """Return the NumPy ufuncs made of compiled loops."""
-        return CpuCores(self, parallel=ufunc.target == "parallel")
+    def cpu_loops(self, ufunc: Ufunc) -> CoreLoops:
+        """Return what computes on NumPy arrays."""
+        return CoreLoops(self, HOST, shared=ufunc.target == "parallel")
+
+    def cuda_loops(self) -> CoreLoops:
+        """Return what computes on CUDA arrays."""
+        return CoreLoops(self, CUDA)
 
     def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle a ufunc by the Python function and the options."""
@@ -238,8 +235,7 @@ class CoreFunction:
         """The explicit signatures, or the typings made so far."""
         rows = [tuple(dtype for dtype, _ in types) for types in self.signatures]
         if not rows:
-            typings = dict.fromkeys(self._specialisations.values())
-            rows = [(*each.inputs, *each.outputs) for each in typings]
+            rows = [(*reads, *writes) for reads, writes in self._specialisations]
         return [types_of(row[: self.nin], row[self.nin :]) for row in rows]
 
     @functools.cached_property
@@ -260,64 +256,37 @@ class CoreFunction:
         dtype: Any = None,
         casting: str = "same_kind",
     ) -> CoreSpecialisation:
-        """Return the typing for dtypes.
-
-        Parameters
-        ----------
-        inputs : tuple of numpy.dtype
-            The inputs'.
-        outputs : sequence of numpy.dtype and None
-            Those of the outputs that are given.
-        dtype : dtype-like, optional
-            That of the others; None: the inputs' result type. With signatures that of
-            all results: those are looked through which give it.
-        casting : str
-            How that may be cast to the dtypes of the outputs that are given, and the
-            inputs to a signature's that gives ``dtype``.
-
-        Raises
-        ------
-        TypeError
-            No signature fits, a dtype is not numeric, the function reads an array from
-            outside, or an output cannot take the results.
-        """
+        """Return the typing for dtypes."""
         native = tuple(dtype.newbyteorder("=") for dtype in inputs)
         if self.signatures:
             types = self._choose(native, dtype, casting)
+            results = [own for own, _ in types[len(native) :]]
         else:
             own = self._counts.working(native)
-            working = own if dtype is None else np.dtype(dtype)
-            self._check_outputs(working, outputs, casting)
-            results = (working if d is None else d.newbyteorder("=") for d in outputs)
+            results = [own if dtype is None else np.dtype(dtype)] * self.nout
+            written = (
+                result if y is None else y.newbyteorder("=")
+                for result, y in zip(results, outputs, strict=True)
+            )
             types = tuple(
                 (own_dtype, None if k < len(native) and not own else max(len(own), 1))
                 for k, (own_dtype, own) in enumerate(
-                    zip((*native, *results), self.layout.operands, strict=True)
+                    zip((*native, *written), self.layout.operands, strict=True)
                 )
             )
+        can_cast: Any = np.can_cast  # checks the word itself
+        for result, y in zip(results, outputs, strict=True):
+            if y is not None and not can_cast(result, y, casting):
+                raise TypeError(
+                    f"Cannot cast gufunc {self.name!r} output from {result!r} to "
+                    f"{y!r} with casting rule {casting!r}: pass out= of the result's "
+                    "dtype, dtype= of what the function gives, or casting='unsafe'"
+                )
         dtypes = tuple(dtype for dtype, _ in types)
         key = dtypes[: len(native)], dtypes[len(native) :]
-        with self._lock:
-            if key not in self._specialisations:
-                self._specialisations[key] = self._make(types, *key)
-            return self._specialisations[key]
-
-    def _check_outputs(
-        self,
-        results: np.dtype[Any],
-        outputs: Sequence[np.dtype[Any] | None],
-        casting: str,
-    ) -> None:
-        """Refuse outputs to which results are not cast; the function would cut them."""
-        can_cast: Any = np.can_cast  # checks the word itself
-        for dtype in outputs:
-            if dtype is not None and not can_cast(results, dtype, casting):
-                raise TypeError(
-                    f"Cannot cast gufunc {self.name!r} output from {results!r} to "
-                    f"{dtype!r} with casting rule {casting!r}: pass out= of the "
-                    "result's dtype, dtype= of what the function gives, or "
-                    "casting='unsafe'"
-                )
+        if key not in self._specialisations:  # by identity, so the first one stays
+            self._specialisations.setdefault(key, self._make(types, *key))
+        return self._specialisations[key]
 
     def _choose(self, inputs: Dtypes, dtype: Any, casting: str) -> Types:
         """Return the first signature that takes the inputs safely.
@@ -325,25 +294,26 @@ class CoreFunction:
         Where a dtype of the results is asked for, the first of those that give it will
         do that takes them by ``casting``.
         """
-        able, rule = self.signatures, "safe"
-        can_cast: Any = np.can_cast  # checks the word itself
+        able, rules = self.signatures, ["safe" if casting in LOOSE else casting]
         if dtype is not None:
-            asked, rule = np.dtype(dtype), casting
+            asked = np.dtype(dtype)
+            rules.append(casting)
             able = tuple(
                 types
                 for types in able
                 if all(own == asked for own, _ in types[len(inputs) :])
             )
-        for each in ("safe", rule):
+        can_cast: Any = np.can_cast  # checks the word itself
+        for rule in rules:
             for types in able:
                 pairs = zip(inputs, types, strict=False)  # the results' come after
-                if all(can_cast(x, own, each) for x, (own, _) in pairs):
+                if all(can_cast(x, own, rule) for x, (own, _) in pairs):
                     return types
         listed = "; ".join(
             ", ".join(str(own) for own, _ in types) for types in self.signatures
         )
         gives = "" if dtype is None else f"gives {asked}"
-        takes = f"takes ({', '.join(map(str, inputs))}) with casting={rule!r}"
+        takes = f"takes ({', '.join(map(str, inputs))}) with casting={rules[-1]!r}"
         flaw = " and ".join(filter(None, [gives, takes if able else ""]))
         raise TypeError(
             f"{self.name}: no signature {flaw}; it has {listed}. Cast the arguments, "
@@ -382,155 +352,3 @@ def _remake(
     target: str | None,
 ) -> Ufunc:
     return Ufunc(CoreFunction(function, layout, signatures, fastmath=fastmath), target)
-
-
-# A function of core arrays on NumPy arrays: a real generalized ufunc for each typing.
-#
-# Broadcasting, ``out=``, casting, ``axes=``, ``keepdims=`` and overlap are NumPy's
-# own.
-
-
-@final
-class CpuCores:
-    """The NumPy ufuncs of one function of core arrays.
-
-    Parameters
-    ----------
-    function : CoreFunction
-        The function.
-    parallel : bool
-        Whether threads share the first loop dimension.
-    """
-
-    def __init__(self, function: CoreFunction, *, parallel: bool) -> None:
-        self._function, self._parallel = function, parallel
-        self._ufuncs: dict[CoreSpecialisation, np.ufunc] = {}
-
-    def ufunc(self, typing: CoreSpecialisation) -> np.ufunc:
-        """Return the NumPy ufunc whose one loop is this typing."""
-        ufunc = self._ufuncs.get(typing)
-        if ufunc is None:
-            function = self._function
-            loop = grid_code.inner_loop(
-                typing.function,
-                typing.arguments,
-                function.layout.places,
-                fastmath=function.fastmath,
-            )
-            ufunc = loops.register(
-                loop,
-                typing.inputs,
-                typing.outputs,
-                name=f"xdev:{function.name}",
-                doc=function.function.__doc__ or "",
-                identity=None,
-                signature=function.layout.text,
-            )
-            ufunc = self._ufuncs.setdefault(typing, ufunc)
-        return ufunc
-
-    def __call__(
-        self,
-        args: Sequence[Any],
-        outs: tuple[Any, ...] | None = None,
-        *,
-        signature: Signature | None = None,
-        **keywords: Any,
-    ) -> Any:
-        """Compute the function of NumPy arrays and numbers.
-
-        Parameters
-        ----------
-        args : sequence
-            One operand an input.
-        outs : tuple of arrays and None, optional
-            Where the results go; returned themselves.
-        signature : (inputs, outputs), optional
-            The results' dtype where no array is given for them; with signatures that of
-            all that they give.
-        **keywords
-            ``axes``, ``axis``, ``keepdims``, ``casting``, ``order`` and ``subok``, as
-            in NumPy.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As NumPy raises them, with the way out. Nothing was written.
-        """
-        function = self._function
-        dtype = None if signature is None else signature[1][0]
-        inputs = function.resolve(args)
-        outputs = outs or (None,) * len(function.layout.outputs)
-        dtypes = [getattr(out, "dtype", None) for out in outputs]
-        casting = keywords.get("casting", "same_kind")
-        typing = function.specialise(inputs, dtypes, dtype, casting)
-        ufunc = self.ufunc(typing)
-        if dtype is not None and function.signatures:  # else NumPy casts safely alone
-            keywords["signature"] = (*typing.inputs, *typing.outputs)
-        numbers = strong(args, inputs, function.name, function.labels)
-        operands = [_apart(np.asanyarray(x), outputs) for x in numbers]
-        loop: Shape = ()
-        if not {"axes", "axis", "keepdims"} & keywords.keys():
-            loop, outputs = self._pooled(operands, outputs, typing)
-        try:
-            there = all(out is not None for out in outputs)
-            if self._parallel and there and loop and not keywords:
-                return self._shared(ufunc, operands, outputs, loop)
-            return ufunc(*operands, out=outputs, **keywords)
-        except (TypeError, ValueError) as error:
-            explain(error, outs)
-            raise
-
-    def _pooled(
-        self, operands: list[Any], outputs: tuple[Any, ...], typing: CoreSpecialisation
-    ) -> tuple[Shape, tuple[Any, ...]]:
-        """Return the loop's shape and the outputs, large new ones from xdev's pool."""
-        layout, name = self._function.layout, self._function.name
-        shapes = [None if out is None else np.shape(out) for out in outputs]
-        loop, results = layout.shapes([x.shape for x in operands], shapes, name)
-        if any(type(x) is not np.ndarray for x in operands):
-            return loop, outputs  # a subclass decides on its results
-        return loop, tuple(
-            memory.host_array(shape, dtype)
-            if out is None and prod(shape) * dtype.itemsize >= POOLED
-            else out
-            for out, shape, dtype in zip(outputs, results, typing.outputs, strict=True)
-        )
-
-    def _shared(
-        self,
-        ufunc: np.ufunc,
-        operands: list[Any],
-        outputs: tuple[Any, ...],
-        loop: Shape,
-    ) -> Any:
-        """Compute in threads, by slices of the first loop dimension."""
-        layout = self._function.layout
-        whole = [
-            np.broadcast_to(x, loop + x.shape[x.ndim - len(own) :])
-            for x, own in zip(operands, layout.inputs, strict=True)
-        ]
-        writes = [
-            out[(None,) * (len(loop) + len(own) - out.ndim)]
-            for out, own in zip(outputs, layout.outputs, strict=True)
-        ]
-
-        def piece(start: int, stop: int) -> None:
-            part = tuple(out[start:stop] for out in writes)
-            ufunc(*(x[start:stop] for x in whole), out=part)
-
-        threads.run(piece, loop[0])
-        return outputs if len(outputs) > 1 else outputs[0]
-
-
-def _apart(x: Any, outs: tuple[Any, ...]) -> Any:
-    """Return an operand, copied where an output overlaps it.
-
-    NumPy does so, too, but not for an output that is the very same view: it takes the
-    loop for one that reads an element before it writes it.
-    """
-    work: Any = 1  # what NumPy spends, too; the stubs know only 0 and -1
-    for out in outs:
-        if isinstance(out, np.ndarray) and np.may_share_memory(out, x, max_work=work):
-            return x.copy(order="K")
-    return x

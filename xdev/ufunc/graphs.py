@@ -21,29 +21,37 @@ from xdev.compile.launch import driver_library, kept_alive
 from xdev.device import default_device, device_of
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.errors import CaptureError, DeviceMismatchError
+from xdev.errors import CaptureError
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.arrays import mark_uses
 from xdev.memory.bridges.cupy import device_allocator
 from xdev.memory.pools import Arena
 from xdev.transfer import pinned
-from xdev.transfer.adaptation import arrays_in
+from xdev.transfer.adaptation import ARRAY_PROTOCOLS, arrays_in
 from xdev.ufunc import foreign
+from xdev.ufunc.argument_errors import mismatch
 from xdev.ufunc.cuda_operands import Array, ordered, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from xdev.device import Device
     from xdev.memory.pools import Block, Pool
 
 __all__ = ["Graph", "graph"]
+
+ABSENT = object()
 
 
 class Graph:
     """What :func:`graph` returns."""
 
-    _f: Callable[..., Any]
+    def __init__(
+        self, f: Callable[..., Any], arrays: tuple[Any, ...], found: list[Any]
+    ) -> None:
+        # Kept: arguments, and what the function's own variables refer to.
+        self._f, self._arrays, self._found = f, arrays, found
+        self._name = str(getattr(f, "__name__", None) or type(f).__name__)
+        self._lock = threading.Lock()  # guards the results, and launches
 
     def __call__(self) -> Any:
         """Do the work again, and return the results: each time the same arrays."""
@@ -56,7 +64,25 @@ class Graph:
         )
 
     def __repr__(self) -> str:
-        return f"<xdev graph of {name_of(self._f)}>"
+        return f"<xdev graph of {self._name}>"
+
+    def _refuse_freed(self, arrays: Iterable[Any], what: str) -> None:
+        for x in arrays:
+            if is_freed(x):
+                raise use_after_free(x, f"the graph of {self._name}: {what}")
+
+    def _checked(self, results: Any) -> list[Any]:
+        """Return the arrays of what the function returned; refuse anything else."""
+        for x in (arrays := leaves(results)):
+            kind = type(x)
+            if not isinstance(x, np.generic) and not any(
+                hasattr(kind, protocol) for protocol in ARRAY_PROTOCOLS
+            ):
+                raise CaptureError(
+                    f"{self._name} returns {kind.__name__}, which a replay cannot "
+                    "write to: return arrays, or lists, tuples and dicts of them"
+                )
+        return arrays
 
 
 def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
@@ -116,32 +142,16 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
         message = f"a graph is of a function, not of {type(f).__name__}: graph(f, x, y)"
         raise TypeError(message)
     operands = arrays_in(arrays)
-    where = _device(operands)
+    where = device_of(operands[0]) if operands else default_device()
+    for k, x in enumerate(operands):
+        if device_of(x) != where:
+            raise mismatch("graph", ("arrays[0]", operands[0]), (f"arrays[{k}]", x))
     if where.type == "cuda":
         return CudaGraph(f, arrays, operands, where.require().index)
     return HostGraph(f, arrays, operands)
 
 
-def _device(operands: list[Any]) -> Device:
-    """Return the one device of arrays; the default one without any."""
-    if not operands:
-        return default_device()
-    devices = [device_of(x) for x in operands]
-    for x, here in zip(operands, devices, strict=True):
-        if here != devices[0]:
-            first = operands[0]
-            raise DeviceMismatchError(
-                "graph() got arrays of two devices: "
-                f"{type(first).__name__} of shape {tuple(first.shape)} is on "
-                f"{devices[0]}, {type(x).__name__} of shape {tuple(x.shape)} is on "
-                f"{here}; move one with xdev.to_device(x, '{devices[0]}')"
-            )
-    return devices[0]
-
-
 # What a captured function returns: arrays in lists, tuples and dicts.
-
-PROTOCOLS = ("__array_namespace__", "__cuda_array_interface__", "__dlpack__")
 
 
 def rebuild(move: Callable[[Any], Any], whole: Any) -> Any:
@@ -172,30 +182,6 @@ def leaves(whole: Any) -> list[Any]:
     return parts
 
 
-def check_arrays(name: str, whole: Any) -> None:
-    """Raise CaptureError unless all leaves are arrays or NumPy scalars."""
-    for x in leaves(whole):
-        kind = type(x)
-        if isinstance(x, np.generic) or any(hasattr(kind, p) for p in PROTOCOLS):
-            continue
-        raise CaptureError(
-            f"{name} returns {kind.__name__}, which a replay cannot write to: return "
-            "arrays, or lists, tuples and dicts of them"
-        )
-
-
-def check_alive(name: str, arrays: Iterable[Any], what: str = "an argument") -> None:
-    """Raise UseAfterFreeError if one of a graph's arrays was freed since."""
-    for x in arrays:
-        if is_freed(x):
-            raise use_after_free(x, f"the graph of {name}: {what}")
-
-
-def name_of(f: Any) -> str:
-    """Return what messages call a function."""
-    return str(getattr(f, "__name__", None) or type(f).__name__)
-
-
 # Graphs where there is nothing to capture: a replay calls the function.
 
 
@@ -203,41 +189,33 @@ def name_of(f: Any) -> str:
 class HostGraph(Graph):
     """A function and its arguments; results stay where the first replay put them."""
 
-    def __init__(
-        self, f: Callable[..., Any], arrays: tuple[Any, ...], operands: list[Any]
-    ) -> None:
-        self._f, self._arrays, self._found = f, arrays, operands
-        self._lock = threading.Lock()  # guards the results
-        self._first = True
-        self._results: Any = None
-        self._kept: list[Any] = []  # the arrays in them
-        self._form: Any = None  # their containers, shapes, dtypes
+    _results: Any = None
+    _kept: Sequence[Any] = ()  # the arrays in them
+    _form: Any = ABSENT  # their containers, shapes, dtypes
 
     def __call__(self) -> Any:
         """Call the function; return the arrays that hold what it returned."""
-        name = name_of(self._f)
-        check_alive(name, self._found)
-        check_alive(name, self._kept, "a result")
+        self._refuse_freed(self._found, "an argument")
+        self._refuse_freed(self._kept, "a result")
         results = self._f(*self._arrays)
-        check_arrays(name, results)
+        arrays = self._checked(results)
         form = rebuild(lambda x: (x.shape, x.dtype), results)
         with self._lock:
-            if self._first:
-                for x in leaves(results):
-                    foreign.begin_write(x, f"the graph of {name}")
+            if self._form is ABSENT:
+                for x in arrays:
+                    foreign.begin_write(x, f"the graph of {self._name}")
                 # NumPy's scalars become arrays, which later replays can write to.
                 self._results = rebuild(
                     lambda x: np.asarray(x) if isinstance(x, np.generic) else x, results
                 )
                 self._kept, self._form = leaves(self._results), form
-                self._first = False
             elif form != self._form:
                 raise CaptureError(
-                    f"{name} returned {form}, after {self._form} when it was "
+                    f"{self._name} returned {form}, after {self._form} when it was "
                     "first replayed: a graph's results keep their shapes and dtypes"
                 )
             else:
-                for kept, new in zip(self._kept, leaves(results), strict=True):
+                for kept, new in zip(self._kept, arrays, strict=True):
                     if new is not kept:
                         kept[...] = new
         return self._results
@@ -254,29 +232,18 @@ REPLACE = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
 
 
 def embed(stream: int, graph: int) -> None:
-    """Put a copy of a graph where a stream's recording has got to, both by handle.
-
-    Raises
-    ------
-    CaptureError
-        The driver refuses: the stream does not record, or no longer.
-    """
-    library = driver_library()
+    """Put a copy of a graph where a stream's recording has got to, both by handle."""
+    driver, by = driver_library(), ctypes.byref
     handle, child = ctypes.c_void_p(stream), ctypes.c_void_p(graph)
-    status, whole = ctypes.c_int(), ctypes.c_void_p()
-    before, count = ctypes.c_void_p(), ctypes.c_size_t()
-    places = map(ctypes.byref, (status, whole, before, count))
-    state, recorded, nodes, number = places
-    _check(
-        library.cuStreamGetCaptureInfo_v2(handle, state, None, recorded, nodes, number)
-    )
+    whole, before, node = (ctypes.c_void_p() for _ in range(3))
+    status, count = ctypes.c_int(), ctypes.c_size_t()
+    places = by(whole), by(before), by(count)
+    _check(driver.cuStreamGetCaptureInfo_v2(handle, by(status), None, *places))
     if status.value != RECORDS:
         raise CaptureError("the stream does not record: a call before has ended that")
-    node = ctypes.c_void_p()
-    place = ctypes.byref(node)
-    _check(library.cuGraphAddChildGraphNode(place, whole, before, count, child))
+    _check(driver.cuGraphAddChildGraphNode(by(node), whole, before, count, child))
     one = ctypes.c_size_t(1)
-    _check(library.cuStreamUpdateCaptureDependencies(handle, place, one, REPLACE))
+    _check(driver.cuStreamUpdateCaptureDependencies(handle, by(node), one, REPLACE))
 
 
 def _check(status: Any) -> None:
@@ -297,7 +264,7 @@ RULE = (
     "(float(x), print(x), if x.any()), and allocates through xdev and CuPy alone: do "
     "the rest before or after"
 )
-_here = threading.local()  # .inner: of the capture that this thread is in
+_here = threading.local()  # .capture: the one that this thread is in
 COMPILED = (".pyx", ".pxi", ".pxd")  # frames of CuPy's and cuda.core's modules
 
 
@@ -326,45 +293,54 @@ class Capture(hooks.Listener):
 
     def __init__(self, pool: Pool, home: Any, index: int) -> None:
         self._cuda = _optional.cupy().cuda
-        self._pool, self._home = pool, home
+        self._pool, self._home, self._index = pool, home, index
         self._stream = self._cuda.Stream(non_blocking=True)
-        self._index = index
         self._thread = threading.get_ident()
         self._away = False  # what comes is the arena's own
         self._strangers: list[tracking.Frames] = []
+        self._line = ""  # the last of the user's that ran while the recording stood
         self.arena = Arena()
         self.inner: list[Any] = []
         self.kernels: list[Any] = []
 
-    def run(self, f: Callable[..., Any], arrays: tuple[Any, ...]) -> tuple[Any, Any]:
-        """Return the graph, ready to launch, and what the function returned.
-
-        Raises
-        ------
-        CaptureError
-            The function cannot be captured.
-        """
+    def run(
+        self, f: Callable[..., Any], arrays: tuple[Any, ...], name: str
+    ) -> tuple[Any, Any]:
+        """Return the graph, ready to launch, and what the function returned."""
+        traced = sys.gettrace()
         try:
             with self._recording():
-                results = f(*arrays)
+                sys.settrace(self._trace)
+                try:
+                    results = f(*arrays)
+                finally:
+                    sys.settrace(traced)
                 graph = self._stream.end_capture()
         except MemoryError:
             raise
         except Exception as error:
             late = "invalidated" in str(error).lower()  # by a call before
-            line = self._line(f, arrays) if late else None
-            where = _quoted(line or _raised(error))
+            where = _quoted((late and self._line) or _raised(error))
             reason = f"{type(error).__name__}: {error}"
-            message = f"{name_of(f)} cannot be captured: {where}: {reason}; {RULE}"
+            message = f"{name} cannot be captured: {where}: {reason}; {RULE}"
             raise CaptureError(message) from error
         if self._strangers:
             where = tracking.origin(self._strangers[0])
             raise CaptureError(
-                f"{name_of(f)} cannot be captured: {_quoted(where)} allocates from "
+                f"{name} cannot be captured: {_quoted(where)} allocates from "
                 f"the pool of {self._pool.name}, and the memory could be another's "
                 f"when the graph is replayed; {RULE}"
             )
         return graph, results
+
+    def _trace(self, frame: Any, _: str, __: Any) -> Any:
+        """Note the user's line, as long as no call has ended the recording."""
+        if tracking.is_library(frame.f_code.co_filename):
+            return None
+        with suppress(RuntimeError):  # invalidated
+            if self._stream.is_capturing():
+                self._line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        return self._trace
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
@@ -374,7 +350,7 @@ class Capture(hooks.Listener):
         take = partial(self.arena.take, self._acquire)
         allocate = device_allocator(take, cuda.get_current_stream, self._index)
         live_streams.captured.add(stream.ptr)
-        _here.inner = self.inner
+        _here.capture = self
         hooks.subscribe(self)
         gc.disable()  # old garbage may hold what is freed by forbidden calls
         try:
@@ -389,7 +365,7 @@ class Capture(hooks.Listener):
             if collects:
                 gc.enable()
             hooks.unsubscribe(self)
-            _here.inner = None
+            _here.capture = None
             live_streams.captured.discard(stream.ptr)
             native.calls.forget_stream(stream.ptr)  # nobody saw it
 
@@ -407,37 +383,6 @@ class Capture(hooks.Listener):
         mine = threading.get_ident() == self._thread and not self._away
         if mine and state is self._pool.state:
             self._strangers.append(tracking.stack(2))
-
-    def _line(self, f: Callable[..., Any], arrays: tuple[Any, ...]) -> str | None:
-        """Return the line of the user's after which a recording no longer stands.
-
-        None where that is not found. It takes another run of the function.
-        """
-        lines: list[str] = []  # run so far, while the recording stood
-
-        def trace(frame: Any, _: str, __: Any) -> Any:
-            if tracking.is_library(frame.f_code.co_filename):
-                return None
-            with suppress(RuntimeError):  # invalidated
-                if self._stream.is_capturing():
-                    lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-            return trace
-
-        traced = sys.gettrace()
-        with suppress(Exception), self._recording():
-            sys.settrace(trace)
-            try:
-                f(*arrays)
-            finally:
-                sys.settrace(traced)
-        return lines[-1] if lines else None
-
-
-def includes(graph: Any) -> None:
-    """Note that a graph is a part of what this thread captures."""
-    inner = getattr(_here, "inner", None)
-    if inner is not None:  # else it is by CuPy alone
-        inner.append(graph)
 
 
 @contextmanager
@@ -482,30 +427,34 @@ class CudaGraph(Graph):
         found: list[Any],
         index: int,
     ) -> None:
-        self._cuda = _optional.cupy().cuda
-        self._index = index
-        self._lock = threading.Lock()  # guards the launch and what is below
-        # Kept: arguments, and what the function's own variables refer to.
-        self._f, self._arrays, self._found = f, arrays, found
+        super().__init__(f, arrays, found)
+        self._cuda, self._index = _optional.cupy().cuda, index
         self._pool = registry.pool(f"cuda:{index}")
-        self._alone = BACKEND.count() == 1  # its device need not be made current
+        alone = BACKEND.count() == 1  # its device need not be made current
+        self._place = nullcontext if alone else partial(self._cuda.Device, index)
         array = _optional.cupy().ndarray
-        self._simple = self._alone and all(type(x) is array for x in found)
+        self._simple = alone and all(type(x) is array for x in found)
         with self._place():
             home = self._cuda.get_current_stream()
             if home.is_capturing():
                 raise CaptureError(
-                    f"the graph of {name_of(f)} cannot be made while another is "
+                    f"the graph of {self._name} cannot be made while another is "
                     "captured: make it before, and call it there"
                 )
             operands = self._operands()
             with ordered(operands):
                 _rehearse(f, arrays, operands)
             capture = Capture(self._pool, home, index)
-            self._graph, self._results = capture.run(f, arrays)
+            self._graph, self._results = capture.run(f, arrays, self._name)
             self._arena, self._inner = capture.arena, capture.inner
             self._kernels = capture.kernels
-            self._check_results()
+            for x in self._checked(self._results):
+                foreign.begin_write(x, f"the graph of {self._name}")
+                if (where := device_of(x)) != f"cuda:{index}":
+                    raise CaptureError(
+                        f"{self._name} returns {type(x).__name__} on {where}, which a "
+                        f"replay on cuda:{index} cannot write to"
+                    )
             self._ready = home.record(self._cuda.Event(disable_timing=True))
         self._streams: set[int] = set()  # those that were launched on
 
@@ -521,13 +470,13 @@ class CudaGraph(Graph):
 
     def _refuse(self) -> None:
         """Refuse arguments that were freed, those of graphs inside this one too."""
-        check_alive(name_of(self._f), self._found)
+        self._refuse_freed(self._found, "an argument")
         for graph in self._inner:
             graph._refuse()  # noqa: SLF001 - one of its kind
 
     def _operands(self) -> list[Array]:
         """Return the arrays of the arguments, with their libraries' streams of now."""
-        operands = [read(x, f"the graph of {name_of(self._f)}") for x in self._found]
+        operands = [read(x, f"the graph of {self._name}") for x in self._found]
         return [x for x in operands if isinstance(x, Array)]
 
     def _launch(self) -> None:
@@ -535,7 +484,8 @@ class CudaGraph(Graph):
         with self._lock:  # CUDA's graphs are not safe to launch by two threads at once
             if live_streams.captured and stream.is_capturing():
                 embed(stream.ptr, self._graph.graph)
-                includes(self)
+                if (capture := getattr(_here, "capture", None)) is not None:
+                    capture.inner.append(self)  # else it is by CuPy alone
                 return
             if stream.ptr not in self._streams:
                 self._meet(stream)
@@ -556,22 +506,6 @@ class CudaGraph(Graph):
                 self._pool.state.mark(block.chunk, (stream.ptr,))
         for graph in self._inner:
             graph._meet(stream)  # noqa: SLF001 - one of its kind
-
-    def _place(self) -> Any:
-        """Make the device current, where there is another."""
-        return nullcontext() if self._alone else self._cuda.Device(self._index)
-
-    def _check_results(self) -> None:
-        name = name_of(self._f)
-        check_arrays(name, self._results)
-        for x in leaves(self._results):
-            foreign.begin_write(x, f"the graph of {name}")
-            where = device_of(x)
-            if where != f"cuda:{self._index}":
-                raise CaptureError(
-                    f"{name} returns {type(x).__name__} of shape {tuple(x.shape)} on "
-                    f"{where}, which a replay on cuda:{self._index} cannot write to"
-                )
 
 
 def _rehearse(

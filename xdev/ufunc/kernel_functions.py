@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import warnings
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from xdev import _config
 from xdev._forks import module_lock
-from xdev.compile.grid import Argument, Grid, packer
+from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
 from xdev.errors import type_name, users_level
 from xdev.ufunc import foreign, literals, sources
@@ -23,7 +22,6 @@ from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import (
-    is_dask,
     positional,
     refuse_arrays,
     refuse_deferred,
@@ -31,50 +29,18 @@ from xdev.ufunc.inputs import (
     refuse_raising,
 )
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.rewriting import Checks, Ranges
+from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from xdev.ufunc.sources import FunctionScope
 
 
-@final
-@dataclass(slots=True)
-class KernelPlan:
-    """What was compiled for arguments of some types.
-
-    Parameters
-    ----------
-    kinds : tuple of Argument
-        The types.
-    pack : callable
-        Returns a kernel's memory, of the arguments.
-    machine : object
-        A loop of the CPU's, or a kernel of CUDA's.
-    writes : callable
-        Returns the names of the arrays that are written.
-    checked : bool
-        Whether it reports accesses out of bounds.
-    each : float
-        Seconds that a point took the last time that threads shared them, 0 before; a
-        guess for the next.
-    """
-
-    kinds: tuple[Argument, ...]
-    pack: Callable[..., bytes]
-    machine: Any
-    writes: Callable[[], frozenset[str]]
-    checked: bool
-    each: float = 0.0
-
-
-#: A plan, the places and types of its numbers, and its arrays' shapes and strides.
-Call = tuple[KernelPlan, list[tuple[int, Any]], list[int]]
+#: What :meth:`KernelFunction.writes` takes: indices, arguments, the dtype of floats.
+Typing = tuple[int, tuple[Argument, ...], np.dtype[Any]]
 _lock = module_lock()  # guards the making of plans: each is made once
-# How a call says for how many points it runs, by the number of indices.
-EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
 
 
 @final
@@ -98,9 +64,7 @@ class KernelFunction:
         self.names = check_plain(function, "kernel", "def f(i, x, out)")
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
-        self._plans: dict[Any, KernelPlan] = {}
-        #: Calls of NumPy's arrays that were made before, by types and layouts.
-        self.calls: dict[Any, Call] = {}
+        self._plans: dict[Any, tuple[Grid, Any, Typing]] = {}
         self._writes: dict[Any, frozenset[str]] = {}
 
     def plan(
@@ -111,41 +75,28 @@ class KernelFunction:
         compile_: Callable[[Grid], Any],
         *,
         checked: bool = False,
-    ) -> KernelPlan:
-        """Return what runs for arguments, compiled once.
+    ) -> tuple[Grid, Any, Typing]:
+        """Return what was compiled for arguments, once: grid, machine code and types.
 
         ``key`` is all that it depends on beside the number of indices; ``compile_``
         returns the machine code of what :meth:`typed` returns.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The arguments are wrong, or it cannot be compiled for them.
         """
         key = indices, *key
-        plan = self._plans.get(key)
-        if plan is None:
+        if key not in self._plans:
             with _lock:
-                plan = self._plans.get(key)
-                if plan is None:
-                    names = self.names[indices:]
-                    typing = indices, *types(operands, names, self.name)
+                if key not in self._plans:
+                    typing = indices, *types(operands, self.names[indices:], self.name)
                     grid = self.typed(*typing, checked=checked)
-                    with self.refusing_writes(*typing):
-                        machine = compile_(grid)
-                    kinds, writes = grid.arguments, partial(self.writes, *typing)
-                    plan = KernelPlan(
-                        kinds, packer(kinds), machine, writes, grid.checked
-                    )
-                    self._plans[key] = plan
-        return plan
+                    machine = self._refusing_writes(compile_, grid, typing)
+                    self._plans[key] = grid, machine, typing
+        return self._plans[key]
 
     def writes(
         self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
     ) -> frozenset[str]:
         """Return the names of the arrays that it writes.
 
-        Parameters are those of :meth:`typed`.
+        Types of arguments and of floats in it are those that it is compiled for.
 
         Raises
         ------
@@ -165,23 +116,17 @@ class KernelFunction:
         args: Sequence[Any],
         operands: Sequence[Array | Number],
         names: Sequence[str],
-        plan: KernelPlan,
+        typing: Typing,
     ) -> None:
         """Tell the libraries of arrays that they are about to be written.
 
         Those that keep arrays for later, as autograd does, are told of no others.
-
-        Raises
-        ------
-        TypeError
-            A library forbids it.
         """
         if not foreign.any_of(args):
             return
-        try:
-            written: Iterable[str] = plan.writes()
-        except TypeError:  # what only CUDA compiles: any may be written
-            written = names
+        written: Iterable[str] = names
+        with suppress(TypeError):  # what only CUDA compiles may write any
+            written = self.writes(*typing)
         for x, operand, label in zip(args, operands, names, strict=True):
             adapter = foreign.of(type(x))
             writable = isinstance(operand, Array) and operand.writable
@@ -201,36 +146,20 @@ class KernelFunction:
                     names.append(name)
         return frozenset(names)
 
-    @contextmanager
-    def refusing_writes(
-        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
-    ) -> Iterator[None]:
-        """Refuse writes into read-only arrays in clear words.
+    def _refusing_writes(
+        self, compile_: Callable[[Grid], Any], grid: Grid, typing: Typing
+    ) -> Any:
+        """Return machine code; refuse writes into read-only arrays in clear words.
 
-        Parameters are those of :meth:`typed`. A compiler refuses them, but for those
-        through ``x.flat``.
-
-        Raises
-        ------
-        ValueError
-            It writes, and an argument is read-only; the text has the line where a
-            compiler found it.
-        TypeError
-            It cannot be compiled for arrays that may be written either.
+        A compiler refuses them, but for those through ``x.flat``.
         """
-        frozen = [
-            label
-            for label, each in zip(self.names[indices:], arguments, strict=True)
-            if each.ndim is not None and not each.writable
-        ]
-        line, cause = "", None
+        pairs = zip(self.names[grid.indices :], grid.arguments, strict=True)
+        frozen = [x for x, own in pairs if own.ndim is not None and not own.writable]
+        written, line, cause = self._flat, "", None
         try:
-            yield
-            written = self._flat
+            machine = compile_(grid)
         except TypeError as error:
-            if not frozen:
-                raise
-            written = self.writes(indices, arguments, working)
+            written = self.writes(*typing) if frozen else written
             if written.isdisjoint(frozen):
                 raise
             line, cause = f"\n{str(error).splitlines()[-1]}", error
@@ -240,6 +169,7 @@ class KernelFunction:
                 f"{', '.join(refused)} (as JAX's arrays always are): "
                 f"pass a copy that may be written{line}"
             ) from cause
+        return machine
 
     def refuse_reported(self, report: Sequence[int], indices: int) -> NoReturn:
         """Raise the error that a kernel of so many indices has reported."""
@@ -251,26 +181,15 @@ class KernelFunction:
         )
 
     def split(self, indices: int, count: int) -> tuple[str, ...]:
-        """Return the names of the arguments beside so many indices.
-
-        Raises
-        ------
-        TypeError
-            There are more or fewer arguments.
-        """
+        """Return the names of the arguments beside so many indices."""
         names = self.names[indices:]
         if count != len(names) or len(self.names) <= indices:
-            message = (
+            raise TypeError(
                 f"{self.name}({', '.join(self.names)}) on a {indices}-d grid takes the "
                 f"arguments {', '.join(names)}, not {count}: each extent in the "
-                "brackets gives an index, by which its parameters begin"
+                f"brackets, as in {self.name}[h, w], gives an index, by which its "
+                "parameters begin"
             )
-            extents = EXTENTS.get(len(self.names) - count)
-            if extents:
-                message += (
-                    f", so for {count} give it the extents {self.name}[{extents}]"
-                )
-            raise TypeError(message)
         return names
 
     def typed(
@@ -281,24 +200,7 @@ class KernelFunction:
         *,
         checked: bool = False,
     ) -> Grid:
-        """Return what compilers take.
-
-        Parameters
-        ----------
-        indices : int
-            How many of the parameters are indices.
-        arguments : tuple of Argument
-            The types of the others.
-        working : numpy.dtype
-            What floats in the function are.
-        checked : bool
-            Whether bounds are checked, which they are under ``XDEV_DEBUG=1``.
-
-        Raises
-        ------
-        TypeError
-            It reads an array from outside, or adds to a number that nothing reads.
-        """
+        """Return what compilers take."""
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
         check = checked or _config.debug()
         arrays = {
@@ -308,8 +210,8 @@ class KernelFunction:
         }
 
         def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
-            rewriter = Checks(tree, scope, arrays) if check else Ranges(scope)
-            rewriter.visit(tree)
+            if check:
+                Checks(tree, scope, arrays).visit(tree)
 
         function = typed(self.function, kinds, working, also)
         if check and not sources.find(self.function.__code__):
@@ -325,24 +227,7 @@ def typed(
     working: np.dtype[Any],
     also: Callable[[ast.FunctionDef, FunctionScope], object],
 ) -> Callable[..., Any]:
-    """Return a function of arrays with its literals typed.
-
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    kinds : mapping of str to Argument
-        The types of its arguments.
-    working : numpy.dtype
-        What floats in it are.
-    also : callable
-        ``also(tree, scope)`` rewrites its source before.
-
-    Raises
-    ------
-    TypeError
-        It reads an array from outside, or adds to a number that nothing reads.
-    """
+    """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
     refuse_arrays(function, sources.outside(function), way="")
     refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
@@ -374,21 +259,7 @@ def _replacement(
 def check_plain(
     function: Callable[..., Any], decorator: str, form: str
 ) -> tuple[str, ...]:
-    """Return the names of a function's parameters.
-
-    Parameters
-    ----------
-    function : callable
-        What is decorated.
-    decorator, form : str
-        The decorator's name, and an example of what it takes, for errors.
-
-    Raises
-    ------
-    TypeError
-        It is no Python function of two or more plain parameters, it is async or a
-        generator, or it raises.
-    """
+    """Return the names of a function's parameters."""
     parameters = positional(function) or []
     if len(parameters) < 2 or any(  # noqa: PLR2004 - what is read, what is written
         p.default is not inspect.Parameter.empty for p in parameters
@@ -413,14 +284,8 @@ SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
 
 
-def host(x: Any, name: str) -> Array | Number:
-    """Return what an argument of a kernel on the CPU is.
-
-    Raises
-    ------
-    TypeError
-        It is neither an array in host memory nor a number.
-    """
+def host(x: Any, name: str, _: str = "") -> Array | Number:
+    """Return what an argument of a kernel on the CPU is."""
     adapter = foreign.of(type(x))
     if adapter is not None:
         x = adapter.to_native(x, name)
@@ -429,15 +294,12 @@ def host(x: Any, name: str) -> Array | Number:
         return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
     if isinstance(x, NUMBERS):
         return Number(x)
-    way = "pass an array that it holds, or a number"
-    if isinstance(x, list | tuple):
-        way = "pass xdev.asarray(x), so that the kernel's writes can be seen"
-    elif isinstance(x, np.ma.MaskedArray):
-        way = "pass x.filled(value), or x.data and x.mask each"
-    elif is_dask(x):
-        way = f"map it over the blocks, xdev.distributed.map(kernel, x) ({PAGE})"
-    message = f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: "
-    raise TypeError(message + way)
+    raise TypeError(
+        f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: pass an "
+        "array (of a list xdev.asarray(x), so that writes can be seen; of a masked "
+        "array x.filled(value), or x.data and x.mask); map it over Dask's blocks, "
+        f"xdev.distributed.map(kernel, x) ({PAGE})"
+    )
 
 
 def result_type(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
@@ -453,22 +315,6 @@ def types(
 
     Python's numbers are weak, as in NEP 50: a float has the result type of the arrays
     that are no integers, an int is int64.
-
-    Parameters
-    ----------
-    operands : sequence of Array and Number
-        The arguments.
-    names : sequence of str
-        Their names in the function.
-    name : str
-        The function's, for errors.
-
-    Raises
-    ------
-    TypeError
-        There is no array, or a dtype that kernels do not have.
-    ValueError
-        An array is not aligned.
     """
     arrays = [x for x in operands if isinstance(x, Array)]
     if not arrays:
@@ -487,9 +333,9 @@ def types(
         if isinstance(x, Number):
             kinds.append(Argument(dtype))
             continue
-        if not _aligned(x):
+        if not is_aligned(x):
             raise ValueError(f"{name}: {label} is not aligned: copy it first")
-        kinds.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
+        kinds.append(Argument(dtype, len(x.shape), is_contiguous(x), x.writable))
     return tuple(kinds), working
 
 
@@ -497,26 +343,25 @@ def key(x: Array | Number) -> Any:
     """Return all of an argument that its type depends on."""
     if isinstance(x, Number):
         return x.layout
-    return x.dtype, len(x.shape), _contiguous(x), x.writable, _aligned(x)
+    return x.dtype, len(x.shape), is_contiguous(x), x.writable, is_aligned(x)
 
 
-def _aligned(x: Array) -> bool:
+def is_aligned(x: Array) -> bool:
+    """Say whether each element is where its dtype may be read."""
     return not any(n % x.dtype.alignment for n in (x.address, *x.strides))
 
 
 def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of a Python number."""
-    value = x.value
-    if isinstance(value, bool):
-        return np.dtype(np.bool_)
-    if isinstance(value, int):
-        return np.dtype(np.int64)
-    if isinstance(value, complex):
+    if isinstance(x.value, int):
+        return np.dtype(np.bool_ if isinstance(x.value, bool) else np.int64)
+    if isinstance(x.value, complex):
         return np.result_type(working, 1j)
     return real(working)
 
 
-def _contiguous(x: Array) -> bool:
+def is_contiguous(x: Array) -> bool:
+    """Say whether the elements are in C order without gaps."""
     steps = contiguous(x.shape, x.dtype.itemsize)
     pairs = zip(x.shape, x.strides, steps, strict=True)
     return 0 in x.shape or all(n == 1 or own == step for n, own, step in pairs)

@@ -127,32 +127,6 @@ class Plain(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], both), node)
 
 
-# Loops over ``range`` in a kernel, named so that a device may compile its own.
-
-
-@final
-class Ranges(ast.NodeTransformer):
-    """Rewrites ``for k in range(a, b)`` to ``for k in xdev_range(a, b)``.
-
-    The name stands for ``range`` itself. Other uses of ``range``, and those with a
-    step, stay.
-    """
-
-    def __init__(self, scope: FunctionScope) -> None:
-        self._scope = scope
-
-    def visit_For(self, node: ast.For) -> ast.For:
-        """Rename the range of a loop, and those of the loops inside it."""
-        self.generic_visit(node)
-        match node.iter:
-            case ast.Call(ast.Name() as name, [_] | [_, _] as ends, []) if (
-                not any(isinstance(end, ast.Starred) for end in ends)
-                and self._scope.builtin(name) == "range"
-            ):
-                node.iter.func = self._scope.name(name, "range", range)
-        return node
-
-
 # ``XDEV_DEBUG=1``: every access to an argument is checked, and a wrong one named.
 
 REPORT = "xdev_report"
@@ -285,7 +259,7 @@ class WholeArrays(ast.NodeTransformer):
         for axis in reversed(range(len(own))):
             shape = ast.Attribute(_name(target), "shape", ast.Load())
             length = ast.Subscript(shape, ast.Constant(axis), ast.Load())
-            counted = self._scope.name(target, "range", range)  # as in Ranges
+            counted = self._scope.name(target, "range", range)
             ranged = ast.Call(counted, [length], [])
             loop = ast.For(ast.Name(each.axes[axis], ast.Store()), ranged, [loop], [])
         return [

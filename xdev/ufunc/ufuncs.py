@@ -161,9 +161,7 @@ class Ufunc(native.calls.Callable):
 
         loops: Any = CudaLoops(self.definition, self.launches)
         if self.signature:
-            from xdev.ufunc.core_arrays import CudaCores
-
-            loops = CudaCores(self.definition)
+            loops = self.definition.cuda_loops()
         return self.__dict__.setdefault("_cuda", loops)
 
     @functools.cached_property
