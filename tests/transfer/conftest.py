@@ -360,6 +360,7 @@ def driver(monkeypatch):
         (cuda, "short_ways", ways),
         (cuda, "array_maker", lambda: driver.empty),
         (pools, "_pools", there),
+        (pools, "_budgets", {}),
         (live_streams, "_announced", True),
         (live_streams, "several", True),
         (live_streams, "_held", {}),
