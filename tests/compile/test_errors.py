@@ -40,12 +40,12 @@ def inner(x):
         ("return x * MARK.value", "Mark; from outside", "x * MARK.value"),
         ("return x.shape[0]", "a float32, which has no 'shape'", "return x.shape[0]"),
         ("return x[0]", "a float32, which has no index", "return x[0]"),
-        ("return np.float128(x)", "no float128: the widest are float64", "float128(x)"),
+        ("return np.float128(x)", "no such function or type", "float128(x)"),
         ("return {}", "nothing tells the type of its items", "return {}"),
         ("return inner(x)", "'nope'", "return x.nope # here"),
         # Of these Numba names the function alone.
         ("return [x, x]", "list(float32)", "def f(x):"),
-        ("return sorted(x)", "no such function of these types", "def f(x):"),
+        ("return sorted(x)", "no such function or type", "def f(x):"),
         ("x + 1", "returns nothing", "def f(x):"),
         ("y = x + 1\nreturn y.upper()", "'upper'", "return y.upper()"),
         ("a, b = x\nreturn a + b", "a float32, which has no items", "a, b = x"),
@@ -59,16 +59,16 @@ def inner(x):
         ),
         (
             "import math\nreturn math.sin(x)",
-            *("imports nothing: import at the top of", "import math"),
+            *("Python alone has what is there", "import math"),
         ),
-        ("with open('file'):\n    return x", "compiled code has no with", "with open"),
+        ("with open('file'):\n    return x", "Python alone has", "with open"),
         (
             "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    return 0.0",
-            *("cannot tell errors apart", "except ZeroDivisionError:"),
+            *("errors that are told apart", "except ZeroDivisionError:"),
         ),
         (
             "global LAST\nLAST = x\nreturn x",
-            *("writes no global: return what", "LAST = x"),
+            *("Python alone has what is there", "LAST = x"),
         ),
     ],
 )
@@ -135,11 +135,11 @@ LINE, SQUARE, BYTES = np.ones(3), np.ones((3, 3)), np.ones(3, "i1")
 COMPLEX, FIXED = np.ones(3, complex), np.ones(3)
 FIXED.flags.writeable = False
 VALUE = r"number is read or written there, of its type {}: not setitem.*, {}\)"
-INDEX = "an index is an integer, and one there is of type {}: "
+INDEX = "an index is an integer, and one there is of type {}"
 COUNT = r"an array of 1 dimension\(s\) has 1 index\(es\), and one number is"
 MEMORY = "which @kernel and @guvectorize do not have: pass an array, or use a tuple"
 ADD = r"xdev\.atomic\.add\(array, index, value\)"
-CAS = r"xdev\.atomic\.cas\(array, index, expected, value\)"
+COUNTS = r"three arguments, \(array, index, value\), and cas four, .*not "
 
 
 @pytest.mark.parametrize(
@@ -166,11 +166,11 @@ CAS = r"xdev\.atomic\.cas\(array, index, expected, value\)"
         ),
         (
             "xdev.atomic.add(out, i)",
-            *(LINE, LINE, rf"{ADD} has three arguments: not add\(array\(float64"),
+            *(LINE, LINE, rf"{COUNTS}add\(array\(float64"),
         ),
         (
             "xdev.atomic.cas(out, i, x[i])",
-            *(LINE, LINE, rf"{CAS} has four arguments: not cas\(array\(float64"),
+            *(LINE, LINE, rf"{COUNTS}cas\(array\(float64"),
         ),
     ],
 )

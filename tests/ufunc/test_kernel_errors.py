@@ -163,7 +163,7 @@ def deleting(x, out):
         (returning[3], r"it returns float64, .*goes to its arrays.*\n  .*:\d+: def"),
         (highest, "has no max of an array: write a loop over the elements"),
         (doubled, r"new memory is asked for.* x \* 2 of an array"),
-        (deleting, "compiled code has no del: leave that line out"),
+        (deleting, "Python alone has what is there, as with, del"),
         (plane[3, 3], r"takes the arguments x, not 2: .* the extents plane\[n\]"),
         (add[3], r"add\(i, x, y, out\) on a 1-d grid takes .*, not 2: .*"),
         (add[1, 1, 1], "on a 3-d grid takes the arguments out, not 2: .*add.h, w"),

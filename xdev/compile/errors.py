@@ -25,6 +25,10 @@ _CALL = r"No implementation of function .* for signature: *>>> *"
 _NEW = r"(?:typeddict_empty|_ol_array_allocate|(?:zeros|ones|empty|full)(?:_like)?)"
 _NUMBER = r"(?P<number>bool|(?:u?int|float|complex)\d+)"
 _NONE = ": use operators, math and NumPy's functions of numbers"
+_LOOP = (
+    ": write a loop over the elements, as m = max(m, x[i]) or s += x[i] * y[i], or "
+    "compute it outside"
+)
 _READ = "; from outside, compiled code reads numbers, tuples and functions"
 _GLOBAL = r"Untyped global name '(\w+)':.* <class "
 # Elements of arrays: how Numba shows x[i] and x[i] = y.
@@ -34,7 +38,9 @@ _PLACE = r"(?:u?int\d+|Literal\[int\]\(-?\d+\)|slice<[^>]*>)"
 _ODD = r"(?P<odd>(?:float|complex)\d+|bool|none|unicode_type|Literal\[str\]\(.*?\))"
 _BEFORE = rf"(?:Tuple\((?:{_PLACE}, )*|UniTuple\()?"  # what stands before an odd index
 # Atomics: how Numba shows that one of another number of arguments is not known.
-_ATOMIC = r"<function \w+ at \w+>\)[^>]*>>> ((?:add|max|min|cas)\(.*\))\n(?s:.*)grid\.py"
+_ATOMIC = (
+    r"<function \w+ at \w+>\)[^>]*>>> ((?:add|max|min|cas)\(.*\))\n(?s:.*)grid\.py"
+)
 # What stands anywhere in a compiler's text: the first holds, before all of PLAIN.
 WITHIN = {
     r"TypingError: (xdev\.atomic\..+)": r"\1",
@@ -66,17 +72,18 @@ PLAIN = {
     rf"{_CALL}((sqrt|exp|log|log10|sin|cos|tan|sinh|cosh|tanh)\(complex\d+\))": (
         r"math's functions are of real numbers, and there is \1: use np.\2"
     ),
-    rf"{_CALL}(?:npy_|array_|arr_)?(?P<all>\w+\(.*\barray\(.*\))|scipy .* is required.*": (
-        "compiled code has no such function of arrays, nor linear algebra: write a "
-        "loop over the elements, as m = max(m, x[i]) or s += x[i] * y[i], or compute "
-        r"it outside: not \g<all>"
+    rf"{_CALL}(?:npy_|array_|arr_)?(?P<name>\w+)\((?P<all>.*\barray\(.*)\)": (
+        rf"compiled code has no \g<name> of an array{_LOOP}: not \g<name>(\g<all>)"
+    ),
+    r"scipy .* is required for linear algebra.*": (
+        f"compiled code has no linear algebra{_LOOP}"
     ),
     rf"{_CALL}(?:exception_match|mark_try_block)\(.*|'\w+' object has no attribute "
     r"'(?:set_try_status|exc_class)'|Illegal IR, del .*|The use of yield in a .*"
     r"|The 'with\b.*|Unsupported context .*|Use of unsupported opcode .*": (
-        "compiled code cannot tell errors apart, and has no with, del, import, global "
-        "or generator expression: test the values first, write a loop, import at the "
-        "top of the module, and return what is computed"
+        "Python alone has what is there, as with, del, import, global, generators, and "
+        "errors that are told apart: test the values first, write a loop, import at "
+        "the top of the module, return what is computed"
     ),
     rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
     # So it says where a function is known, but not for these types, or a type is not.

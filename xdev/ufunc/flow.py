@@ -16,38 +16,45 @@ from __future__ import annotations
 import ast
 from functools import reduce
 from itertools import count, zip_longest
-from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev.ufunc.kinds import (
     BOOL,
     Kind,
-    binary,
     is_dtype,
     joined,
     kind_of,
     of_call,
-    of_ufunc,
+    operation,
+    part,
     real,
     reduces_number,
     same,
     together,
-    unary,
-    weak,
 )
 from xdev.ufunc.sources import bound_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from xdev.ufunc.kinds import Called
     from xdev.ufunc.sources import FunctionScope
 
-
-#: The kinds of names, and those that are assigned; None: nothing runs here.
-State = tuple[dict[str, Kind] | None, frozenset[str] | None]
 ROUNDS = 8  # of a loop, after which what still changes is taken for not known
-NOWHERE: State = None, None
+
+
+class State(NamedTuple):
+    """The kinds of names, and those that are assigned; None: only ``break`` goes on."""
+
+    kinds: dict[str, Kind]
+    assigned: frozenset[str] | None
+
+    def copy(self) -> State:
+        """Return one whose kinds may be changed."""
+        return State(dict(self.kinds), self.assigned)
+
+
+NOWHERE = State({}, None)  # where nothing runs
 
 
 @final
@@ -65,9 +72,9 @@ class Flow(ast.NodeVisitor):
     scope : FunctionScope
         What its names stand for.
     called : callable
-        Returns what a call of an outside value makes of its arguments' kinds: the
-        dtypes that it takes, and what makes the function that compiled code calls, None
-        where they are not known; and the kind that it gives.
+        Returns what a call of an outside value makes of its arguments' kinds: those
+        that it takes, and that it gives; and what makes the function that compiled code
+        calls. None where it is not known.
     """
 
     def __init__(
@@ -76,17 +83,17 @@ class Flow(ast.NodeVisitor):
         own: set[str],
         inputs: Sequence[Kind],
         scope: FunctionScope,
-        called: Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]],
+        called: Callable[[Any, tuple[Kind, ...]], tuple[Called, Any] | None],
     ) -> None:
         self._own, self._scope, self._called = own, scope, called
         self._kinds: dict[ast.AST, Kind] = {}
+        self._state = State({}, frozenset())
         self._breaks, self._continues = list[State](), list[State]()
-        self._state = {}, frozenset()
         # What each round of the loops around assigns, and what of it may be read here.
         self._rounds, self._earlier = frozenset[str](), frozenset[str]()
         self._dtypes: dict[str, set[Any]] = {}
-        #: Of each call of a ufunc the dtypes that it takes, and ours for it.
-        self.taken: dict[ast.Call, tuple[tuple[np.dtype[Any], ...], Any]] = {}
+        #: Of each call the kinds that it takes, and ours for what is called.
+        self.taken: dict[ast.Call, tuple[tuple[Kind, ...] | None, Any]] = {}
         #: Calls of reductions of arrays that get numbers.
         self.reduced: list[ast.Call] = []
         #: Where names are read that may have no value.
@@ -96,16 +103,6 @@ class Flow(ast.NodeVisitor):
         for argument, kind in zip_longest(arguments, inputs):
             self._name(argument.arg, kind)
         self._block(tree.body)
-
-    @property
-    def _state(self) -> State:
-        names = self._names
-        return None if names is None else dict(names), self._assigned
-
-    @_state.setter
-    def _state(self, state: State) -> None:
-        names, self._assigned = state
-        self._names = None if names is None else dict(names)
 
     @property
     def returned(self) -> Kind:
@@ -123,7 +120,9 @@ class Flow(ast.NodeVisitor):
         return self._dtypes.get(target.id, set())
 
     def visit(self, node: ast.AST) -> Kind:
-        """Go through a statement, or find an expression's kind."""
+        """Go through a statement, or find an expression's kind; not where none runs."""
+        if self._state is NOWHERE:
+            return None
         kind = super().visit(node)
         if isinstance(node, ast.expr):
             self._kinds[node] = kind
@@ -139,8 +138,10 @@ class Flow(ast.NodeVisitor):
 
     def _block(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
-            if node is not None and self._names is not None:
+            if node is not None:
                 self.visit(node)
+
+    # Statements.
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Bind each target."""
@@ -152,10 +153,10 @@ class Flow(ast.NodeVisitor):
         """Read the target, too."""
         name = isinstance(node.target, ast.Name)
         own = self._read(node.target) if name else self.visit(node.target)
-        self._bind(node.target, binary(node.op, own, self.visit(node.value)))
+        self._bind(node.target, operation(node.op, own, self.visit(node.value)))
 
     def visit_Return(self, node: ast.Return) -> None:
-        """Leave the function."""
+        """Leave the function, with what is returned: of conditions both answers."""
         if node.value is None:
             self._returned[node] = None
         else:
@@ -164,7 +165,6 @@ class Flow(ast.NodeVisitor):
         self._state = NOWHERE
 
     def _return(self, node: ast.expr) -> None:
-        """Keep what is returned, of conditions both answers."""
         if isinstance(node, ast.IfExp):
             self._return(node.body)
             self._return(node.orelse)
@@ -176,12 +176,12 @@ class Flow(ast.NodeVisitor):
         before, earlier = self._state, self._earlier
         ends = list[State]()
         for nodes in ways:
-            self._state, self._earlier = before, earlier | self._rounds
+            self._state, self._earlier = before.copy(), earlier | self._rounds
             self._block(nodes)
             ends.append(self._state)
         self._state = _merged(*ends)
         # Where one way leaves, what follows stands behind a condition.
-        left = any(assigned is None for _, assigned in ends)
+        left = any(state.assigned is None for state in ends)
         self._earlier = earlier | self._rounds if left else earlier
 
     def visit_If(self, node: ast.If) -> None:
@@ -229,12 +229,12 @@ class Flow(ast.NodeVisitor):
         if isinstance(node, ast.For):
             self.visit(node.iter)
         outer = self._breaks, self._continues, self._rounds, self._earlier
-        (*_, around, earlier), assigned = outer, self._assigned
+        (*_, around, earlier), assigned = outer, self._state.assigned
         read = len(self.unassigned)
         for rounds in count():
             del self.unassigned[read:]
-            start = dict(self._known)
-            self._assigned, self._earlier = assigned, earlier
+            start = dict(self._state.kinds)
+            self._state, self._earlier = State(self._state.kinds, assigned), earlier
             self._breaks, self._continues = [], []
             if isinstance(node, ast.While):
                 self.visit(node.test)
@@ -242,19 +242,19 @@ class Flow(ast.NodeVisitor):
                 self._bind(node.target, self._element(node.iter))
             self._earlier = earlier | around
             self._block(node.body)
-            self._state = _merged(self._state, *self._continues, (start, None))
-            self._rounds = around | (self._assigned or frozenset())
-            changed = [n for n, k in self._known.items() if not same(k, start.get(n))]
+            self._state = _merged(self._state, *self._continues, State(start, None))
+            self._rounds = around | (self._state.assigned or frozenset())
+            kinds = self._state.kinds
+            changed = [name for name in kinds if not same(kinds[name], start.get(name))]
             if rounds and not changed:
                 break
             if rounds > ROUNDS:
-                self._known.update(dict.fromkeys(changed))
+                kinds.update(dict.fromkeys(changed))
         breaks = self._breaks
         self._breaks, self._continues, self._rounds, self._earlier = outer
-        if isinstance(node, ast.While) and (
-            isinstance(node.test, ast.Constant) and node.test.value
-        ):
-            self._assigned = None  # but by ``break``
+        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
+        if endless and node.test.value:
+            self._state = NOWHERE  # but by ``break``
         self._block(node.orelse)
         self._state = _merged(self._state, *breaks)
 
@@ -262,7 +262,7 @@ class Flow(ast.NodeVisitor):
 
     def visit_ListComp(self, node: Any) -> None:
         """Go through a loop that has names of its own."""
-        before = self._state
+        before = self._state.copy()
         for each in node.generators:
             self.visit(each.iter)
             self._bind(each.target, self._element(each.iter))
@@ -288,14 +288,13 @@ class Flow(ast.NodeVisitor):
         """Bind what is imported."""
         self._name((node.asname or node.name).partition(".")[0], None)
 
-    @property
-    def _known(self) -> dict[str, Kind]:
-        return {} if self._names is None else self._names
+    # Names.
 
     def _name(self, name: str, kind: Kind) -> None:
-        self._known[name] = kind
-        if self._assigned is not None:
-            self._assigned |= {name}
+        kinds, assigned = self._state
+        kinds[name] = kind
+        if assigned is not None:
+            self._state = State(kinds, assigned | {name})
         if kind is None or is_dtype(kind):
             self._dtypes.setdefault(name, set()).add(kind)
 
@@ -305,9 +304,9 @@ class Flow(ast.NodeVisitor):
                 self._name(name, kind)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 alike = isinstance(kind, tuple) and len(kind) == len(targets)
-                parts = kind if alike else [None] * len(targets)
-                for one, part in zip(targets, parts, strict=True):
-                    self._bind(one, part)
+                kinds = kind if alike else [None] * len(targets)
+                for one, own in zip(targets, kinds, strict=True):
+                    self._bind(one, own)
             case ast.Starred(value=value):
                 self._bind(value, None)
             case _:
@@ -319,17 +318,18 @@ class Flow(ast.NodeVisitor):
             return self._read(node)
         if isinstance(node.ctx, ast.Store):
             self._name(node.id, None)
-        elif self._assigned is not None:
-            self._assigned -= {node.id}
+        elif (assigned := self._state.assigned) is not None:
+            self._state = State(self._state.kinds, assigned - {node.id})
         return None
 
     def _read(self, node: Any) -> Kind:
         """Return what a name was bound to last, or stands for outside."""
-        assigned = self._assigned
+        kinds, assigned = self._state
         if assigned is not None and node.id in self._own - assigned - self._earlier:
             self.unassigned.append(node)
-        inside = node.id in self._known
-        return self._known[node.id] if inside else self.generic_visit(node)
+        return kinds[node.id] if node.id in kinds else self.generic_visit(node)
+
+    # Expressions.
 
     def visit_Constant(self, node: ast.Constant) -> Kind:
         """Return a number, or the kind of a bool."""
@@ -337,16 +337,15 @@ class Flow(ast.NodeVisitor):
 
     def visit_BinOp(self, node: ast.BinOp) -> Kind:
         """Return what NumPy makes of two."""
-        return binary(node.op, self.visit(node.left), self.visit(node.right))
+        return operation(node.op, self.visit(node.left), self.visit(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Kind:
         """Return what NumPy makes of one."""
-        return unary(node.op, self.visit(node.operand))
+        return operation(node.op, self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> Kind:
         """Return the kind of bools."""
-        for each in (node.left, *node.comparators):
-            self.visit(each)
+        self.generic_visit(node)
         return BOOL
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Kind:
@@ -376,7 +375,7 @@ class Flow(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> Kind:
         """Return the kind of a tuple's item."""
         self.visit(node.slice)
-        return _part(self.visit(node.value), self._scope.number(node.slice))
+        return part(self.visit(node.value), self._scope.number(node.slice))
 
     def visit_Attribute(self, node: ast.Attribute) -> Kind:
         """Return the kind of a module's value, or of a number's part."""
@@ -394,20 +393,15 @@ class Flow(ast.NodeVisitor):
         kinds = tuple([self.visit(each) for each in node.args])
         self._block(word.value for word in node.keywords)
         function = self._scope.static(node.func)
-        name = self._scope.builtin(node.func)
         if reduces_number(function, kinds):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None
-        if (kind := of_call(name, function, kinds)) is not None:
-            return kind
-        if isinstance(function, np.ufunc):
-            dtypes, kind = of_ufunc(function, kinds)
-            taken = None if dtypes is None else (dtypes, None)
-        else:
-            taken, kind = self._called(function, kinds)
-        if taken is not None:
-            self.taken[node] = taken
+        ours = None
+        (taken, kind) = of_call(self._scope.builtin(node.func), function, kinds)
+        if kind is None and (inner := self._called(function, kinds)):
+            (taken, kind), ours = inner
+        self.taken[node] = taken, ours
         return kind
 
     def _element(self, iterated: ast.expr) -> Kind:
@@ -415,17 +409,7 @@ class Flow(ast.NodeVisitor):
         if isinstance(iterated, ast.Call):
             ranged = self._scope.builtin(iterated.func) == "range"
             return int if ranged else None
-        return _part(self.kind(iterated), None)
-
-
-def _part(kind: Kind, index: Any) -> Kind:
-    """Return the kind of a tuple's item, or of any where the index is no number."""
-    if not isinstance(kind, tuple) or not kind:
-        return None
-    if type(index) is int and -len(kind) <= index < len(kind):
-        return kind[index]
-    kind_of_all = reduce(joined, kind)
-    return weak(kind_of_all) or kind_of_all
+        return part(self.kind(iterated))
 
 
 def _merged(*ways: State) -> State:
@@ -433,12 +417,12 @@ def _merged(*ways: State) -> State:
 
     One without a name does not read it.
     """
-    names = [own for own, _ in ways if own is not None]
-    ends = [assigned for _, assigned in ways if assigned is not None]
-    return (
-        reduce(_joined, names) if names else None,
-        frozenset.intersection(*ends) if ends else None,
-    )
+    states = [state for state in ways if state is not NOWHERE]
+    if not states:
+        return NOWHERE
+    ends = [state.assigned for state in states if state.assigned is not None]
+    kinds = reduce(_joined, [state.kinds for state in states])
+    return State(kinds, frozenset.intersection(*ends) if ends else None)
 
 
 def _joined(one: dict[str, Kind], other: dict[str, Kind]) -> dict[str, Kind]:

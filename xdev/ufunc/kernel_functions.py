@@ -347,7 +347,7 @@ def typed(
     refuse_arrays(function, sources.outside(function), way="")
     refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
     replace = partial(_replacement, function, working)
-    rules = Rules((), working=working, integers=False)
+    rules = Rules((), working=working)
     return literals.typed(function, rules, replace, also).function
 
 
@@ -368,7 +368,7 @@ def _replacement(
     scalar = within(value)
     if scalar is None:
         return value
-    return scalar.device_function(Rules((), working=working, integers=False))
+    return scalar.device_function(Rules((), working=working))
 
 
 def check_plain(

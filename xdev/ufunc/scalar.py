@@ -18,7 +18,7 @@ import numpy as np
 
 from xdev.compile import digests
 from xdev.compile.formulas import is_half
-from xdev.ufunc import calls, foreign, kinds, sources
+from xdev.ufunc import calls, foreign, sources
 from xdev.ufunc.inputs import (
     CountingParameters,
     check,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from xdev.ufunc import literals
     from xdev.ufunc.cpu import CpuLoops
+    from xdev.ufunc.kinds import Called
     from xdev.ufunc.signatures import Signature
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -283,7 +284,7 @@ class ScalarFunction:
 
             typed = self._typed(function, rules)
             inferred = cpu.infer(typed.function, rules.inputs)
-            outputs = kinds.outputs(typed.returned, rules, typed.working, inferred)
+            outputs = rules.outputs(typed.returned, inferred)
             if not _has(function, rules, digest):
                 digest = None
             elif key:
@@ -313,7 +314,7 @@ class ScalarFunction:
         from xdev.compile import cpu
 
         digest = _digested(self.function)[0]
-        key = rules.inputs, rules.working, rules.words, rules.integers, digest
+        key = rules.inputs, rules.working, rules.words, digest
         if key not in self._device_functions:
             outside = sources.outside(self.function)
             refuse_arrays(self.function, outside)
@@ -400,20 +401,19 @@ def _replacement(value: object, *, rules: Rules) -> object:
     scalar = within(value)
     if scalar is None:
         return value
-    inside = Rules((), working=rules.working, integers=rules.integers)
-    return scalar.device_function(inside)
+    return scalar.device_function(Rules((), working=rules.working))
 
 
 def _called(
     value: object, kinds: tuple[Any, ...], *, bounded: bool
-) -> tuple[tuple[Dtypes, Callable[[], Any]] | None, Any]:
+) -> tuple[Called, Callable[[], Any]] | None:
     """Return what a ufunc is and gives inside another, as :class:`Flow` takes it."""
     scalar = within(value)
     if scalar is None or scalar.signatures:
-        return None, None
+        return None
     kinds = scalar.filled(kinds)
     if not all(is_dtype(kind) or weak(kind) for kind in kinds):
-        return None, None
+        return None
     strong = [kind for kind in kinds if is_dtype(kind)]
     inputs = tuple(
         np.result_type(*strong, number(0)) if (number := weak(kind)) else kind
@@ -421,7 +421,7 @@ def _called(
     )
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
-    return (inputs, partial(scalar.device_function, rules)), scalar.returned(rules)
+    return (inputs, scalar.returned(rules)), partial(scalar.device_function, rules)
 
 
 # The decorator: its forms and its options.

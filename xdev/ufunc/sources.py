@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, final
 
 import numpy as np
 
-from xdev.compile.digests import named_globals, reads, replaced
+from xdev.compile.digests import named_globals, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -276,6 +276,7 @@ LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
 FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
 NAMES = "xdev.numpy.names"  # and NumPy's
+MODULES = "xdev", "xdev.numpy"
 
 
 def numpys(value: Any) -> Any:
@@ -310,28 +311,18 @@ def is_plain(value: object) -> TypeGuard[FunctionType]:
     return not of_library and id(value) not in replaced()
 
 
-def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:
+def inside(outside: dict[str, Any]) -> dict[str, Any]:
     """Return the outside values of code without a source as compiled code reads them.
 
-    Modules whose functions are xdev's become ones with NumPy's.
+    xdev's modules of NumPy's names become NumPy.
     """
-    values = {name: numpys(value) for name, value in outside.items()}
-    for name, _, attributes in reads(code):
-        owner = values.get(name)
-        if isinstance(owner, ModuleType) and attributes:
-            values[name] = _with(owner, *attributes)
-    return values
-
-
-def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
-    """Return a module, another where what stands under a name is not NumPy's."""
-    own = getattr(module, name, None)
-    value = _with(own, *rest) if rest and isinstance(own, ModuleType) else numpys(own)
-    if value is own:
-        return module
-    changed = ModuleType(module.__name__)
-    vars(changed).update(vars(module) | {name: value})
-    return changed
+    modules = [sys.modules.get(name) for name in MODULES]
+    return {
+        name: np
+        if isinstance(value, ModuleType) and value in modules
+        else numpys(value)
+        for name, value in outside.items()
+    }
 
 
 def bound_names(tree: ast.AST) -> set[str]:
