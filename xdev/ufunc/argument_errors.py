@@ -146,12 +146,10 @@ def no_product(x1: Any, x2: Any) -> ValueError | None:
     shapes = f"xdev.matmul: x1 is of shape {x1.shape} and x2 of shape {x2.shape}"
     if not (x1.ndim and x2.ndim):
         return ValueError(f"{shapes}: a number multiplies by xdev.multiply(x1, x2)")
-    columns, rows = x1.shape[-1], x2.shape[-2:][0]
-    if columns != rows:
+    if x1.shape[-1] != x2.shape[-2:][0]:
         return ValueError(
-            f"{shapes}: the last axis of x1 has {columns} elements and the "
-            f"{'second last' if x2.ndim > 1 else 'only'} one of x2 {rows}, and they "
-            f"must be equal: xdev.matrix_transpose(x) swaps the last two axes"
+            f"{shapes}: the last axis of x1 must be as long as the last but one, or "
+            "the only one, of x2: xdev.matrix_transpose(x) swaps the last two axes"
         )
     try:
         np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -267,6 +265,9 @@ def _way(label: str, like: str, target: Device | None) -> str:
     if target.library:
         return f"xdev.asarray({label}, device=xdev.device_of({like}))"
     return f"xdev.to_device({label}, '{target}')"
+
+
+# Of an output that cannot be written.
 
 
 def misfit(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> ValueError:

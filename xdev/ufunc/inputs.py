@@ -8,7 +8,7 @@ import linecache
 import sys
 from dis import get_instructions, opmap
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -362,8 +362,7 @@ def counted(
             else "vectorize needs a Python function of one or more positional "
             f"parameters {others}, not {name}"
         )
-    refuse_deferred(function)
-    refuse_raising(
+    refuse_deferred_or_raising(
         function,
         "a ufunc cannot do per element: return math.nan, or check the arrays before "
         "the call",
@@ -379,31 +378,18 @@ def positional(function: Any) -> list[inspect.Parameter] | None:
     return parameters if python and all(p.kind in plain for p in parameters) else None
 
 
-def refuse_deferred(function: Callable[..., Any]) -> None:
-    """Refuse a function whose call computes nothing yet.
+def refuse_deferred_or_raising(function: Callable[..., Any], way: str) -> None:
+    """Refuse a function whose call computes nothing yet, or that raises.
 
-    Raises
-    ------
-    TypeError
-        It is a coroutine or a generator.
+    ``way`` says who cannot raise, and what to do.
     """
+    code = function.__code__
     for flags, what in DEFERRED.items():
-        if function.__code__.co_flags & flags:
+        if code.co_flags & flags:
             raise TypeError(
                 f"{function.__name__} is {what}, whose call computes nothing yet: "
                 "write a plain function, without async, await and yield"
             )
-
-
-def refuse_raising(function: Callable[..., Any], way: str) -> None:
-    """Refuse a function that raises; ``way`` says who cannot, and what to do.
-
-    Raises
-    ------
-    TypeError
-        It does; the text has the line.
-    """
-    code = function.__code__
     if RAISE not in code.co_code[::2]:
         return
     places = (x.positions for x in get_instructions(code) if x.opcode == RAISE)
@@ -436,12 +422,8 @@ def refuse_arrays(
     TypeError
         It does; the text has the line.
     """
-    if not any(
-        isinstance(x, ModuleType | tuple) or _is_array(x) for x in outside.values()
-    ):
-        return
     for label, value, line in _read(function.__code__, outside):
-        if _is_array(value) or (isinstance(value, tuple) and _holds_array(value)):
+        if _is_array(value):
             what = "an array of the tuple" if isinstance(value, tuple) else "the array"
             raise TypeError(
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
@@ -450,74 +432,41 @@ def refuse_arrays(
 
 
 def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:
-    """Refuse a function that adds to a number which it was given, and never reads it.
+    """Refuse ``name += …`` of a number which the function was given, and never reads.
 
     The caller's number stays as it is, as in Python, where arrays change.
-
-    Parameters
-    ----------
-    function : callable
-        The Python function.
-    numbers : iterable of str
-        Its parameters that are numbers.
-
-    Raises
-    ------
-    TypeError
-        There is such a number; the text has the line.
     """
-    source = sources.find(function.__code__)
+    source, numbers = sources.find(function.__code__), set(numbers)
     nodes = [] if source is None else [*ast.walk(source.node)]
-    for name in numbers:
-        own = [node for node in nodes if _adds(node, name)]
-        within = {each for node in own for each in ast.walk(node)}
-        if own and not any(_reads(node, name) for node in nodes if node not in within):
-            raise TypeError(
-                f"{function.__name__}: {name} is a number, which {name} += … changes "
-                "for one point alone, and nothing reads it: give an array and write "
-                f"into it, in a kernel by xdev.atomic.add({name}, 0, value)\n"
-                f"{shown(function.__code__, own[0].lineno)}"
-            )
-
-
-def _adds(node: ast.AST, name: str) -> TypeGuard[ast.stmt]:
-    """Say whether a statement is ``name += …``, or ``name = name + …``."""
-    match node:
-        case ast.AugAssign(target=ast.Name(id=found)):
-            return found == name
-        case ast.Assign(targets=[ast.Name(id=found)]):
-            return found == name and any(_reads(x, name) for x in ast.walk(node.value))
-    return False
-
-
-def _reads(node: ast.AST, name: str) -> bool:
-    return (
-        isinstance(node, ast.Name)
-        and node.id == name
-        and isinstance(node.ctx, ast.Load)
-    )
+    read = {
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    for node in nodes:
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name)) if name in numbers - read:
+                raise TypeError(
+                    f"{function.__name__}: {name} is a number, which {name} += … "
+                    "changes for one point alone, and nothing reads it: give an array "
+                    f"and write into it, in a kernel by xdev.atomic.add({name}, 0, "
+                    f"value)\n{shown(function.__code__, node.lineno)}"
+                )
 
 
 def refuse_neighbours(function: Callable[..., Any]) -> None:
     """Refuse a function of 16-bit floats that asks for the float next to another.
 
     They are computed in float32, whose neighbours are others.
-
-    Raises
-    ------
-    TypeError
-        It does; the text has the line.
     """
     outside = sources.outside(function)
     for label, value, line in _read(function.__code__, outside):
         if any(numpys(value) is each for each in NEIGHBOURS):
-            called = "spacing(x)" if numpys(value) is np.spacing else "nextafter(x, y)"
             raise TypeError(
                 f"{function.__name__} calls {label}, but floats of 16 bits are "
                 "computed in float32, in which other floats are next to them: call it "
-                f"outside, as numpy.{called}, or give float32 arrays, as "
-                "x.astype(float32)\n"
-                f"{shown(function.__code__, line)}"
+                f"outside, as numpy.{numpys(value).__name__}, or give float32 arrays, "
+                f"as x.astype(float32)\n{shown(function.__code__, line)}"
             )
 
 
@@ -543,13 +492,10 @@ def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, i
         yield label, value, line
 
 
-def _holds_array(values: tuple[Any, ...]) -> bool:
-    return any(
-        _holds_array(x) if isinstance(x, tuple) else _is_array(x) for x in values
-    )
-
-
 def _is_array(x: Any) -> bool:
+    """Say whether a value is an array, or a tuple that holds one."""
+    if isinstance(x, tuple):
+        return any(map(_is_array, x))
     kind = type(x)
     if any(hasattr(kind, protocol) for protocol in PROTOCOLS):
         scalar = getattr(x, "shape", ()) == () and not hasattr(kind, "__setitem__")

@@ -26,9 +26,8 @@ from xdev.ufunc.inputs import (
     is_dask,
     positional,
     refuse_arrays,
-    refuse_deferred,
+    refuse_deferred_or_raising,
     refuse_lost,
-    refuse_raising,
 )
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.rewriting import Checks, Ranges
@@ -398,8 +397,7 @@ def check_plain(
             f"{decorator} needs a Python function, {form}, without defaults, *args or "
             f"**kwargs, not {name}"
         )
-    refuse_deferred(function)
-    refuse_raising(
+    refuse_deferred_or_raising(
         function,
         "compiled code cannot: write a mark into an array, and look at it after the "
         "call",
