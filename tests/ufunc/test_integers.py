@@ -79,7 +79,7 @@ def test_integers_of_any_two_dtypes_meet_as_numpys(device, ufunc, numpys, pair):
 
 @xdev.vectorize
 def bounded(x):
-    return x > -1, x == -1, x < 300, x >= -129, x < LARGE, x <= -LARGE
+    return x > -1, x == -1, x < 300, x >= -129
 
 
 @pytest.mark.parametrize("kind", "bBL")

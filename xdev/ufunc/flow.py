@@ -18,26 +18,13 @@ from functools import reduce
 from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from xdev.ufunc.kinds import (
-    BOOL,
-    Kind,
-    is_dtype,
-    joined,
-    kind_of,
-    of_call,
-    operation,
-    part,
-    real,
-    reduces_number,
-    same,
-    together,
-)
+from xdev.ufunc import kinds
 from xdev.ufunc.sources import bound_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from xdev.ufunc.kinds import Called
+    from xdev.ufunc.kinds import Called, Kind
     from xdev.ufunc.sources import FunctionScope
 
 ROUNDS = 8  # of a loop, after which what still changes is taken for not known
@@ -107,7 +94,9 @@ class Flow(ast.NodeVisitor):
     @property
     def returned(self) -> Kind:
         """The kind of what the function returns."""
-        return reduce(together, self._returned.values()) if self._returned else None
+        return (
+            reduce(kinds.together, self._returned.values()) if self._returned else None
+        )
 
     def kind(self, node: ast.AST) -> Kind:
         """Return an expression's kind."""
@@ -134,7 +123,7 @@ class Flow(ast.NodeVisitor):
         if not isinstance(node, ast.expr):
             return None
         number = self._scope.number(node)
-        return kind_of(self._scope.static(node)) if number is None else number
+        return kinds.kind_of(self._scope.static(node)) if number is None else number
 
     def _block(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
@@ -153,7 +142,7 @@ class Flow(ast.NodeVisitor):
         """Read the target, too."""
         name = isinstance(node.target, ast.Name)
         own = self._read(node.target) if name else self.visit(node.target)
-        self._bind(node.target, operation(node.op, own, self.visit(node.value)))
+        self._bind(node.target, kinds.operation(node.op, own, self.visit(node.value)))
 
     def visit_Return(self, node: ast.Return) -> None:
         """Leave the function, with what is returned: of conditions both answers."""
@@ -244,12 +233,14 @@ class Flow(ast.NodeVisitor):
             self._block(node.body)
             self._state = _merged(self._state, *self._continues, State(start, None))
             self._rounds = around | (self._state.assigned or frozenset())
-            kinds = self._state.kinds
-            changed = [name for name in kinds if not same(kinds[name], start.get(name))]
+            names = self._state.kinds
+            changed = [
+                name for name in names if not kinds.same(names[name], start.get(name))
+            ]
             if rounds and not changed:
                 break
             if rounds > ROUNDS:
-                kinds.update(dict.fromkeys(changed))
+                names.update(dict.fromkeys(changed))
         breaks = self._breaks
         self._breaks, self._continues, self._rounds, self._earlier = outer
         endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
@@ -291,11 +282,10 @@ class Flow(ast.NodeVisitor):
     # Names.
 
     def _name(self, name: str, kind: Kind) -> None:
-        kinds, assigned = self._state
-        kinds[name] = kind
-        if assigned is not None:
-            self._state = State(kinds, assigned | {name})
-        if kind is None or is_dtype(kind):
+        self._state.kinds[name] = kind
+        if (assigned := self._state.assigned) is not None:
+            self._state = State(self._state.kinds, assigned | {name})
+        if kind is None or kinds.is_dtype(kind):
             self._dtypes.setdefault(name, set()).add(kind)
 
     def _bind(self, target: ast.expr, kind: Kind) -> None:
@@ -304,8 +294,8 @@ class Flow(ast.NodeVisitor):
                 self._name(name, kind)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 alike = isinstance(kind, tuple) and len(kind) == len(targets)
-                kinds = kind if alike else [None] * len(targets)
-                for one, own in zip(targets, kinds, strict=True):
+                items = kind if alike else [None] * len(targets)
+                for one, own in zip(targets, items, strict=True):
                     self._bind(one, own)
             case ast.Starred(value=value):
                 self._bind(value, None)
@@ -324,41 +314,41 @@ class Flow(ast.NodeVisitor):
 
     def _read(self, node: Any) -> Kind:
         """Return what a name was bound to last, or stands for outside."""
-        kinds, assigned = self._state
+        names, assigned = self._state
         if assigned is not None and node.id in self._own - assigned - self._earlier:
             self.unassigned.append(node)
-        return kinds[node.id] if node.id in kinds else self.generic_visit(node)
+        return names[node.id] if node.id in names else self.generic_visit(node)
 
     # Expressions.
 
     def visit_Constant(self, node: ast.Constant) -> Kind:
         """Return a number, or the kind of a bool."""
-        return kind_of(node.value)
+        return kinds.kind_of(node.value)
 
     def visit_BinOp(self, node: ast.BinOp) -> Kind:
         """Return what NumPy makes of two."""
-        return operation(node.op, self.visit(node.left), self.visit(node.right))
+        return kinds.operation(node.op, self.visit(node.left), self.visit(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Kind:
         """Return what NumPy makes of one."""
-        return operation(node.op, self.visit(node.operand))
+        return kinds.operation(node.op, self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> Kind:
         """Return the kind of bools."""
         self.generic_visit(node)
-        return BOOL
+        return kinds.BOOL
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Kind:
         """Return what any of the values is; the first is read, perhaps the others."""
         self.visit(node.values[0])
         self._ways(node.values[1:], ())
-        return reduce(joined, map(self.kind, node.values))
+        return reduce(kinds.joined, map(self.kind, node.values))
 
     def visit_IfExp(self, node: ast.IfExp) -> Kind:
         """Return what either is."""
         self.visit(node.test)
         self._ways([node.body], [node.orelse])
-        return joined(self.kind(node.body), self.kind(node.orelse))
+        return kinds.joined(self.kind(node.body), self.kind(node.orelse))
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Kind:
         """Bind a name inside an expression."""
@@ -368,38 +358,38 @@ class Flow(ast.NodeVisitor):
 
     def visit_Tuple(self, node: ast.Tuple) -> Kind:
         """Return the items' kinds, where they are as many as are written."""
-        kinds = tuple([self.visit(each) for each in node.elts])
+        items = tuple([self.visit(each) for each in node.elts])
         starred = any(isinstance(each, ast.Starred) for each in node.elts)
-        return None if starred else kinds
+        return None if starred else items
 
     def visit_Subscript(self, node: ast.Subscript) -> Kind:
         """Return the kind of a tuple's item."""
         self.visit(node.slice)
-        return part(self.visit(node.value), self._scope.number(node.slice))
+        return kinds.part(self.visit(node.value), self._scope.number(node.slice))
 
     def visit_Attribute(self, node: ast.Attribute) -> Kind:
         """Return the kind of a module's value, or of a number's part."""
         constant = self._scope.static(node)
         if constant is not None:
-            return kind_of(constant)
+            return kinds.kind_of(constant)
         kind = self.visit(node.value)
-        if node.attr in {"real", "imag"} and is_dtype(kind, "iufc"):
-            return real(kind)
+        if node.attr in {"real", "imag"} and kinds.is_dtype(kind, "iufc"):
+            return kinds.real(kind)
         return None
 
     def visit_Call(self, node: ast.Call) -> Kind:
         """Return what a function makes of its arguments."""
         self.visit(node.func)
-        kinds = tuple([self.visit(each) for each in node.args])
+        given = tuple([self.visit(each) for each in node.args])
         self._block(word.value for word in node.keywords)
         function = self._scope.static(node.func)
-        if reduces_number(function, kinds):
+        if kinds.reduces_number(function, given):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None
         ours = None
-        (taken, kind) = of_call(self._scope.builtin(node.func), function, kinds)
-        if kind is None and (inner := self._called(function, kinds)):
+        (taken, kind) = kinds.of_call(self._scope.builtin(node.func), function, given)
+        if kind is None and (inner := self._called(function, given)):
             (taken, kind), ours = inner
         self.taken[node] = taken, ours
         return kind
@@ -409,7 +399,7 @@ class Flow(ast.NodeVisitor):
         if isinstance(iterated, ast.Call):
             ranged = self._scope.builtin(iterated.func) == "range"
             return int if ranged else None
-        return part(self.kind(iterated))
+        return kinds.part(self.kind(iterated))
 
 
 def _merged(*ways: State) -> State:
@@ -421,10 +411,12 @@ def _merged(*ways: State) -> State:
     if not states:
         return NOWHERE
     ends = [state.assigned for state in states if state.assigned is not None]
-    kinds = reduce(_joined, [state.kinds for state in states])
-    return State(kinds, frozenset.intersection(*ends) if ends else None)
+    names = reduce(_joined, [state.kinds for state in states])
+    return State(names, frozenset.intersection(*ends) if ends else None)
 
 
 def _joined(one: dict[str, Kind], other: dict[str, Kind]) -> dict[str, Kind]:
-    shared = {name: joined(one[name], other[name]) for name in one if name in other}
+    shared = {
+        name: kinds.joined(one[name], other[name]) for name in one if name in other
+    }
     return one | other | shared

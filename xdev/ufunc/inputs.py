@@ -19,7 +19,7 @@ from xdev.ufunc import sources
 from xdev.ufunc.sources import WEAK, FunctionScope, numpys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -429,29 +429,6 @@ def refuse_arrays(
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
                 f"an argument{way}\n{shown(function.__code__, line)}"
             )
-
-
-def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:
-    """Refuse ``name += …`` of a number which the function was given, and never reads.
-
-    The caller's number stays as it is, as in Python, where arrays change.
-    """
-    source, numbers = sources.find(function.__code__), set(numbers)
-    nodes = [] if source is None else [*ast.walk(source.node)]
-    read = {
-        node.id
-        for node in nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    for node in nodes:
-        match node:
-            case ast.AugAssign(target=ast.Name(id=name)) if name in numbers - read:
-                raise TypeError(
-                    f"{function.__name__}: {name} is a number, which {name} += … "
-                    "changes for one point alone, and nothing reads it: give an array "
-                    f"and write into it, in a kernel by xdev.atomic.add({name}, 0, "
-                    f"value)\n{shown(function.__code__, node.lineno)}"
-                )
 
 
 def refuse_neighbours(function: Callable[..., Any]) -> None:

@@ -27,14 +27,13 @@ from xdev.ufunc.inputs import (
     positional,
     refuse_arrays,
     refuse_deferred_or_raising,
-    refuse_lost,
 )
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.rewriting import Checks, Ranges
 from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from xdev.ufunc.sources import FunctionScope
 
@@ -296,7 +295,7 @@ class KernelFunction:
         Raises
         ------
         TypeError
-            It reads an array from outside, or adds to a number that nothing reads.
+            It reads an array from outside.
         """
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
         check = checked or _config.debug()
@@ -310,7 +309,7 @@ class KernelFunction:
             rewriter = Checks(tree, scope, arrays) if check else Ranges(scope)
             rewriter.visit(tree)
 
-        function = typed(self.function, kinds, working, also)
+        function = typed(self.function, working, also)
         if check and not sources.find(self.function.__code__):
             message = f"{self.name}: no source, so that no bounds are checked"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
@@ -320,7 +319,6 @@ class KernelFunction:
 
 def typed(
     function: Callable[..., Any],
-    kinds: Mapping[str, Argument],
     working: np.dtype[Any],
     also: Callable[[ast.FunctionDef, FunctionScope], object],
 ) -> Callable[..., Any]:
@@ -330,8 +328,6 @@ def typed(
     ----------
     function : callable
         A Python function.
-    kinds : mapping of str to Argument
-        The types of its arguments.
     working : numpy.dtype
         What floats in it are.
     also : callable
@@ -340,11 +336,10 @@ def typed(
     Raises
     ------
     TypeError
-        It reads an array from outside, or adds to a number that nothing reads.
+        It reads an array from outside.
     """
     # Compilers would take the array for a constant.
     refuse_arrays(function, sources.outside(function), way="")
-    refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
     replace = partial(_replacement, function, working)
     rules = Rules((), working=working)
     return literals.typed(function, rules, replace, also).function

@@ -105,21 +105,19 @@ def joined(one: Kind, other: Kind) -> Kind:
     >>> joined(0, np.dtype("uint8")), joined(-1, np.dtype("uint8")), joined(1, 2)
     (dtype('uint8'), None, <class 'int'>)
     """
-    if same(one, other):
-        return one
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return tuple(map(joined, one, other))
+    both = together(one, other, part=joined)
     for number, kind in ((one, other), (other, one)):
         if type(number) is int and is_dtype(kind, "iu") and not fits(number, kind):
             return None
-    both = operated(np.maximum, one, other)
     integers = is_dtype(one, "iu") or is_dtype(other, "iu")
     changed = is_dtype(both, "fc") and not (is_dtype(one) and is_dtype(other))
     return None if (integers and changed) or mixed(one, other) else both
 
 
-def together(one: Kind, other: Kind) -> Kind:
+def together(one: Kind, other: Kind, *, part: Any = None) -> Kind:
     """Return the kind of a result that is one or the other: it has one dtype.
+
+    ``part`` does the same with the items of tuples.
 
     Examples
     --------
@@ -130,8 +128,8 @@ def together(one: Kind, other: Kind) -> Kind:
         return one
     tuples = [isinstance(kind, tuple) for kind in (one, other)]
     if all(tuples) and len(one) == len(other):
-        return tuple(map(together, one, other))
-    if None in (one, other) or any(tuples):
+        return tuple(map(part or together, one, other))
+    if one is None or other is None or any(tuples):
         return None
     parts = [int if same(kind, BOOL) else weak(kind) or kind for kind in (one, other)]
     if not any(map(is_dtype, parts)):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import math
 from contextlib import suppress
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
@@ -23,40 +22,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 import numpy as np
 
 from xdev.compile.errors import KEEPERS
-from xdev.ufunc import sources
+from xdev.ufunc import kinds, sources
 from xdev.ufunc.flow import Flow
 from xdev.ufunc.inputs import shown
-from xdev.ufunc.kinds import (
-    EXTREMES,
-    INT64,
-    OPERATORS,
-    UNSIGNED,
-    Kind,
-    fits,
-    is_dtype,
-    is_number,
-    mixed,
-    native,
-    operated,
-    part,
-    real,
-    same,
-    strong,
-    weak,
-)
 from xdev.ufunc.rewriting import Plain
 from xdev.ufunc.sources import FunctionScope, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.ufunc.kinds import Called, Rules
+    from xdev.ufunc.kinds import Called, Kind, Rules
 
     #: What calls give, as :class:`Flow` takes it.
     Calling = Callable[[Any, tuple[Kind, ...]], tuple[Called, Any] | None]
     Rewriting = Callable[[ast.FunctionDef, FunctionScope], object]
-
-NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
 
 
 class Typed(NamedTuple):
@@ -103,9 +82,9 @@ def analysed(
     return tree, scope, flow
 
 
-def require_source(function: Callable[..., Any], rules: Rules) -> None:
+def _refuse_without_source(function: Callable[..., Any], rules: Rules) -> None:
     """Refuse integers that compilers widen where there is no source to rewrite."""
-    if rules.needs_source and not sources.find(function.__code__):
+    if rules.needs_source:
         inputs = ", ".join(map(str, rules.inputs))
         code = function.__code__
         raise TypeError(
@@ -157,8 +136,8 @@ def typed(
     """
     code = function.__code__
     source = sources.find(code)
-    require_source(function, rules)
     if source is None:
+        _refuse_without_source(function, rules)
         outside = sources.outside(function)
         values = inside(outside)
         swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
@@ -191,7 +170,7 @@ class _Rewriter(ast.NodeTransformer):
         self._function, self._scope, self._rules = function, scope, rules
         self._replace, self._flow = replace, flow
         self._results = rules.compiled(flow.returned) if rules.inputs else None
-        self._working = strong(rules.working)
+        self._working = kinds.strong(rules.working)
         self._indices = False  # whether numbers stay as they are: in indices
 
     def _kind(self, node: ast.expr) -> Kind:
@@ -210,23 +189,27 @@ class _Rewriter(ast.NodeTransformer):
             pairs = zip(node.elts, kind, strict=True)
             node.elts = [self._as(each, own) for each, own in pairs]
             return node
-        own, kind = self._kind(node), native(kind)
-        if is_number(own):
+        own, kind = self._kind(node), kinds.native(kind)
+        if kinds.is_number(own):
             self._refuse(node, kind)
             return self._constant(node, kind)
-        node, own = self._operand(node), native(own)
-        if not is_dtype(kind, "iufc") or own is None or same(own, kind):
+        node, own = self._operand(node), kinds.native(own)
+        if not kinds.is_dtype(kind, "iufc") or own is None or kinds.same(own, kind):
             return node
-        return self._cast(node, kind if is_dtype(own, "c") else real(kind))
+        return self._cast(node, kind if kinds.is_dtype(own, "c") else kinds.real(kind))
 
     def _beside(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return an operand of what has a kind."""
         new = self._as(node, kind)
         # In loops compilers begin with the types of names before them: unsigned
         # integers that turn signed there would become floats.
-        signed = is_dtype(kind, "i") and is_dtype(self._kind(node), "i")
+        signed = kinds.is_dtype(kind, "i") and kinds.is_dtype(self._kind(node), "i")
         dtypes = self._flow.dtypes_of(node) if signed else ()
-        return self._cast(new, INT64) if any(is_dtype(d, "u") for d in dtypes) else new
+        return (
+            self._cast(new, kinds.INT64)
+            if any(kinds.is_dtype(d, "u") for d in dtypes)
+            else new
+        )
 
     def _operand(self, node: ast.expr) -> ast.expr:
         """Return a node rewritten, a float in the inputs' result type."""
@@ -237,15 +220,19 @@ class _Rewriter(ast.NodeTransformer):
             return node
         dtype = self._working
         if dtype.kind == "c" and type(value) is float:
-            dtype = real(dtype)
+            dtype = kinds.real(dtype)
         return self._named(node, value, np.result_type(dtype, value))
 
     def _constant(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return the name of a number in a dtype, or the node where it has none."""
         number = self._kind(node)
-        whole = type(number) is int and is_dtype(kind, "iu") and fits(number, kind)
-        if whole or (is_number(number) and is_dtype(kind, "fc")):
-            dtype = kind if type(number) is complex else real(kind)
+        whole = (
+            type(number) is int
+            and kinds.is_dtype(kind, "iu")
+            and kinds.fits(number, kind)
+        )
+        if whole or (kinds.is_number(number) and kinds.is_dtype(kind, "fc")):
+            dtype = kind if type(number) is complex else kinds.real(kind)
             if (new := self._named(node, number, dtype)) is not node:
                 return new
         return self._operand(node)
@@ -264,13 +251,17 @@ class _Rewriter(ast.NodeTransformer):
 
     def _narrowed(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return a result of compilers' 64 bits in its dtype."""
-        narrow = is_dtype(kind, "iu") and not same(kind, INT64)
+        narrow = kinds.is_dtype(kind, "iu") and not kinds.same(kind, kinds.INT64)
         return self._cast(node, kind) if narrow else node
 
     def _refuse(self, node: ast.expr, kind: Kind) -> None:
         """Refuse a number that is none of an integer dtype, as NumPy does."""
         value = self._kind(node)
-        if type(value) is not int or not is_dtype(kind, "iu") or fits(value, kind):
+        if (
+            type(value) is not int
+            or not kinds.is_dtype(kind, "iu")
+            or kinds.fits(value, kind)
+        ):
             return
         if self._rules.bounded:
             function, taken = self._function, ", ".join(map(str, self._rules.inputs))
@@ -309,11 +300,13 @@ class _Rewriter(ast.NodeTransformer):
                 return node
         number = self._kind(node)
         dtypes = {d for target in targets for d in self._flow.dtypes_of(target)}
-        if not dtypes and is_number(number):
-            dtypes = {native(number)}
-        whole = type(number) is int and all(is_dtype(dtype, "iu") for dtype in dtypes)
+        if not dtypes and kinds.is_number(number):
+            dtypes = {kinds.native(number)}
+        whole = type(number) is int and all(
+            kinds.is_dtype(dtype, "iu") for dtype in dtypes
+        )
         if whole and len(dtypes) > 1:
-            dtypes = {INT64}
+            dtypes = {kinds.INT64}
         return self._constant(node, *dtypes if len(dtypes) == 1 else (None,))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
@@ -330,8 +323,8 @@ class _Rewriter(ast.NodeTransformer):
             node.operand = self._beside(node.operand, kind)
             return self._narrowed(node, kind)
         node.left = self._beside(node.left, kind)
-        exponent = isinstance(node.op, ast.Pow) and not same(kind, UNSIGNED)
-        if exponent and weak(self._kind(node.right)) is int:
+        exponent = isinstance(node.op, ast.Pow) and not kinds.same(kind, kinds.UNSIGNED)
+        if exponent and kinds.weak(self._kind(node.right)) is int:
             self._refuse(node.right, kind)
             node.right = self._operand(node.right)  # compilers multiply, in int64
         else:
@@ -343,23 +336,13 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """Compare integers exactly, others in the dtype that all fit in."""
         parts = [node.left, *node.comparators]
-        kinds = [self._kind(each) for each in parts]
-        if mixed(*kinds) and all(is_dtype(kind, "iu") for kind in kinds):
+        own = [self._kind(each) for each in parts]
+        if kinds.mixed(*own) and all(kinds.is_dtype(kind, "iu") for kind in own):
             return self._exact(node, [self._operand(each) for each in parts])
-        common = reduce(partial(operated, np.maximum), kinds)
-        whole = is_dtype(common, "iu")
-        node.left, *node.comparators = [
-            self._bound(each, common) if whole else self._beside(each, common)
-            for each in parts
-        ]
+        common = reduce(partial(kinds.operated, np.maximum), own)
+        write = self._constant if kinds.is_dtype(common, "iu") else self._beside
+        node.left, *node.comparators = [write(each, common) for each in parts]
         return node
-
-    def _bound(self, node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
-        """Return what integers are compared with: infinity where Numba has no such."""
-        number = self._kind(node)
-        if type(number) is int and not NUMBAS[0] <= number <= NUMBAS[1]:
-            return self._scope.name(node, "endless", math.copysign(math.inf, number))
-        return self._constant(node, dtype)
 
     def _exact(self, node: ast.Compare, parts: list[ast.expr]) -> ast.expr:
         """Return a comparison by NumPy's functions, pair by pair.
@@ -369,7 +352,7 @@ class _Rewriter(ast.NodeTransformer):
         """
         tests = list[ast.expr]()
         for op, *pair in zip(node.ops, parts[:-1], parts[1:], strict=True):
-            ufunc, _ = OPERATORS[type(op)]
+            ufunc, _ = kinds.OPERATORS[type(op)]
             name = self._scope.name(node, ufunc.__name__, ufunc)
             tests.append(ast.copy_location(ast.Call(name, pair, []), node))
         both = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
@@ -381,10 +364,10 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.Tuple:
         """Give numbers one dtype, by which compilers take any index."""
-        kinds = self._kind(node) or ()
-        numbers = bool(kinds) and all(map(is_number, kinds))
+        items = self._kind(node) or ()
+        numbers = bool(items) and all(map(kinds.is_number, items))
         node.elts = [
-            self._as(each, part(kinds)) if numbers else self._operand(each)
+            self._as(each, kinds.part(items)) if numbers else self._operand(each)
             for each in node.elts
         ]
         return node
@@ -412,8 +395,8 @@ class _Rewriter(ast.NodeTransformer):
         if (
             kind is int or kind is float
         ):  # not by ==, by which NumPy's dtypes equal these
-            return self._cast(node, native(kind))
-        return self._narrowed(node, kind) if name in EXTREMES else node
+            return self._cast(node, kinds.native(kind))
+        return self._narrowed(node, kind) if name in kinds.EXTREMES else node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
         """Leave the literals of indices alone."""

@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, final, overload
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -84,8 +83,8 @@ class ScalarFunction:
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
         self._device_functions: dict[Any, Any] = {}
-        #: The plain functions that it calls.
-        self.called: set[ScalarFunction] = set()
+        #: The plain functions that are called while it is typed.
+        self.called: dict[FunctionType, ScalarFunction] = {}
         for inputs, _ in self.signatures:
             if len(inputs) != self.nin:
                 raise TypeError(
@@ -350,22 +349,17 @@ def within(value: object) -> ScalarFunction | None:
 
 def _of_plain(function: FunctionType) -> ScalarFunction:
     """Return what a plain function is for the one being typed, which keeps it."""
-    scalar = _plain.get(function)
-    if scalar is None:
-        scalar = _plain[function] = ScalarFunction(function, inside=True)
-    for outer in _calling.get()[-1:]:
-        outer.called.add(scalar)
-    return scalar
+    outermost = _calling.get()[:1]
+    known = outermost[0].called if outermost else {}
+    if function not in known:
+        known[function] = ScalarFunction(function, inside=True)
+    return known[function]
 
 
 def _remake(
     function: Callable[..., Any], signatures: Any, fastmath: bool, *options: Any
 ) -> Ufunc:
     return Ufunc(ScalarFunction(function, signatures, fastmath=fastmath), *options)
-
-
-# Weak, since functions hold what they close over.
-_plain: WeakValueDictionary[FunctionType, ScalarFunction] = WeakValueDictionary()
 
 
 def _digested(function: Any) -> tuple[str | None, list[Any]]:
