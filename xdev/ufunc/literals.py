@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 from contextlib import suppress
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     #: What calls give, as :class:`Flow` takes it.
     Calling = Callable[[Any, tuple[Kind, ...]], tuple[Called, Any] | None]
     Rewriting = Callable[[ast.FunctionDef, FunctionScope], object]
+
+
+NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
 
 
 class Typed(NamedTuple):
@@ -340,9 +344,16 @@ class _Rewriter(ast.NodeTransformer):
         if kinds.mixed(*own) and all(kinds.is_dtype(kind, "iu") for kind in own):
             return self._exact(node, [self._operand(each) for each in parts])
         common = reduce(partial(kinds.operated, np.maximum), own)
-        write = self._constant if kinds.is_dtype(common, "iu") else self._beside
+        write = self._bound if kinds.is_dtype(common, "iu") else self._beside
         node.left, *node.comparators = [write(each, common) for each in parts]
         return node
+
+    def _bound(self, node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
+        """Return what integers are compared with: infinity where Numba has no such."""
+        number = self._kind(node)
+        if type(number) is int and not NUMBAS[0] <= number <= NUMBAS[1]:
+            return self._scope.name(node, "endless", math.copysign(math.inf, number))
+        return self._constant(node, dtype)
 
     def _exact(self, node: ast.Compare, parts: list[ast.expr]) -> ast.expr:
         """Return a comparison by NumPy's functions, pair by pair.
