@@ -34,7 +34,6 @@ def inner(x):
         ("return np.linalg.norm(x)", "no norm(float32): use", "norm(x)"),
         ("return xdev.sort(x)", "no sort(float", "xdev.sort(x)"),
         ("return x + nowhere", "'nowhere'", "nowhere"),
-        ("return x + FACTORS[0]", "'FACTORS'", "return x + FACTORS[0]"),
         ("return FACTORS.get(x)", "'FACTORS' is of class dict; from outside", "get(x)"),
         ("return x in members", "; from outside, compiled code reads", "in members"),
         ("return x * MARK.value", "Mark; from outside", "x * MARK.value"),
@@ -49,10 +48,6 @@ def inner(x):
         ("x + 1", "returns nothing", "def f(x):"),
         ("y = x + 1\nreturn y.upper()", "'upper'", "return y.upper()"),
         ("a, b = x\nreturn a + b", "a float32, which has no items", "a, b = x"),
-        (
-            "y = 1 if x > 0 else 'a'\nwhile x > 1:\n    x -= 1\nreturn y",
-            *("a value is of one type, and there", "y = 1 if x > 0"),
-        ),
         (
             "if x > 0:\n    return 1 # one end\nreturn 'a' # one end",
             *("a value is of one type, and there", "# one end"),
@@ -89,23 +84,17 @@ def test_the_reason_the_line_and_the_types_are_told(device, written, body, words
 
 
 def test_functions_of_real_numbers_say_which_take_complex_ones():
-    def logarithm(x):
-        return math.log(x)
-
-    with pytest.raises(TypeError, match=r"there is log\(complex128\): use np\.log"):
-        xdev.vectorize(logarithm)(np.ones(3, complex))
+    logarithm = xdev.vectorize(lambda x: math.log(x) + 1)
+    words = r"there is log\(complex128\): use np\.log"
+    with pytest.raises(TypeError, match=words) as caught:
+        logarithm(np.ones(3, complex))
+    assert caught.value.__cause__ is None  # the compiler's own traceback
+    assert caught.value.__suppress_context__
 
 
 @numba.njit
 def failing(x):
     return x.nope
-
-
-def test_the_compilers_own_traceback_is_not_shown():
-    with pytest.raises(TypeError) as caught:
-        xdev.vectorize(failing.py_func)(np.ones(3))
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
 
 
 class Held:
@@ -146,14 +135,11 @@ COUNTS = r"three arguments, \(array, index, value\), and cas four, .*not "
     ("body", "x", "out", "words"),
     [
         ("out[i] = x[i]", COMPLEX, LINE, VALUE.format("float64", "complex128")),
-        ("out[i, 0] = x[i]", COMPLEX, SQUARE, VALUE.format("float64", "complex128")),
         ("out[i] = None", LINE, LINE, VALUE.format("float64", "none")),
-        ("out[i] = x[i]", SQUARE, LINE, VALUE.format("float64", r"array\(.*")),
         ("out[i] = x[i * 1.0]", LINE, LINE, INDEX.format("float64")),
         ("out[i] = x[i, i * 1.0]", SQUARE, LINE, INDEX.format("float64")),
         ("out[i] = x['a']", LINE, LINE, INDEX.format(r"Literal\[str\]\(a\)")),
         ("out[i] = x[i, 0]", LINE, LINE, COUNT),
-        ("out[i, i] = x[i]", LINE, LINE, COUNT),
         ("out[i] = x[i]", LINE, FIXED, "read-only|may only be read"),
         ("made = [x[i]]\nout[i] = made[0]", LINE, LINE, f"{MEMORY}.*made = "),
         (
