@@ -289,3 +289,9 @@ def test_an_int_beyond_64_bits_is_refused_whatever_was_called_before():
             for call, *args in ((plus, big, 1), (plus, big, 2.5), (negative, big)):
                 with pytest.raises(OverflowError, match="which int64 does not hold"):
                     call(*args)
+
+
+def test_arrays_of_two_devices_are_named_as_the_parameters_are():
+    function = xdev.vectorize(lambda left, right: left + right)
+    with pytest.raises(xdev.DeviceMismatchError, match=r"right \(.* is on cpu, left "):
+        function(xdev.ones(3, device="fake"), np.ones(3))

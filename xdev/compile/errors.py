@@ -6,7 +6,6 @@ import linecache
 import pickle
 import re
 from contextlib import contextmanager, suppress
-from dis import get_instructions
 from functools import reduce
 from pathlib import Path
 from types import CellType
@@ -337,8 +336,7 @@ def refuse_faults(
             "it needs the Python interpreter, as print and objmode do, which compiled "
             "loops run without: to see values, write them into an array"
         )
-        fault = RuntimeError(message + _printing(function))
-        raise compile_error(function, shown, fault)
+        raise compile_error(function, shown, RuntimeError(message))
     libraries = Path(_optional.numba().__file__).parent, Path(__file__).parent
     for kind, args, place in _raised(text):
         own = place is not None and not any(
@@ -371,11 +369,3 @@ def _raised(text: str) -> Iterator[tuple[Any, Any, Any]]:
         )
         error = pickle.loads(data)  # noqa: S301 - Numba has just written it
         yield error if len(error) == 3 else (*error, None)  # noqa: PLR2004
-
-
-def _printing(function: Callable[..., Any]) -> str:
-    """Return the place where a function names ``print``, as compilers tell places."""
-    code = function.__code__
-    named = (i.positions for i in get_instructions(code) if i.argval == "print")
-    lines = (place.lineno for place in named if place is not None)
-    return next((f'\nFile "{code.co_filename}", line {n}' for n in lines), "")

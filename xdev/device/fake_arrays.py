@@ -333,6 +333,7 @@ def run(
     /,
     *args: Any,
     on: Device | None = None,
+    labels: Iterable[str] | None = None,
     **options: Any,
 ) -> Any:
     """Call a function of NumPy's on fake arrays of one device.
@@ -347,6 +348,8 @@ def run(
         Its arguments, with fake arrays for NumPy's.
     on : Device, optional
         Where results are if no argument says so; ``fake:0`` unless given.
+    labels : iterable of str, optional
+        The names of ``args`` in errors; x, y, ... unless given.
 
     Returns
     -------
@@ -361,7 +364,7 @@ def run(
     """
     arrays: dict[str, Any] = {}
     inside = partial(_unwrapped, name, arrays)
-    values = list(map(inside, args, _labels()))
+    values = list(map(inside, args, labels or _labels()))
     named = {key: inside(x, key) for key, x in options.items()}
     devices = (x.device for x in arrays.values() if type(x) is FakeArray)
     where = on or next(devices, FIRST)

@@ -82,9 +82,10 @@ def _listed(names: tuple[str, ...]) -> str:
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
     if label == "out":
-        what = type_name(x)
         return TypeError(
-            f"xdev.{name}: out is not an array but {what}: {_no_out(name, x)}"
+            f"xdev.{name}: out is not an array but {type_name(x)}: what comes after "
+            "the inputs is where to write: leave it out, or give an array of the "
+            "result's shape"
         )
     # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
     maker = "numpy" if isinstance(x, np.generic) else "xdev"
@@ -97,19 +98,6 @@ def no_values(obj: Any) -> TypeError | None:
     if isinstance(obj, type) or hasattr(obj, "tocsr"):
         return no_array("asarray", "obj", obj)
     return None
-
-
-def _no_out(name: str, x: Any) -> str:
-    """Return the way out for an ``out`` that is no array: of NumPy's order, mostly."""
-    if name == "round" and isinstance(x, int | np.integer):
-        return (
-            f"round has no decimals in the standard, and what comes second is where to "
-            f"write: xdev.round(x * 10**{x}) / 10**{x}"
-        )
-    return (
-        "what comes after the inputs is where to write: leave it out, or give an array "
-        "of the result's shape"
-    )
 
 
 def no_sequence(name: str, label: str, x: Any) -> TypeError:

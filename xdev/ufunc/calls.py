@@ -161,7 +161,9 @@ def on_fake(
         results = tuple(named.pop(label) for label in outputs)
         return loops(values, results or None, **named)
 
-    return run(f"{name}()", apart, *inputs, **outputs, **keywords)
+    named = outputs | keywords
+    own = None if named.keys() & {*labels} else labels
+    return run(f"{name}()", apart, *inputs, labels=own, **named)
 
 
 def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:

@@ -243,9 +243,9 @@ class Flow(ast.NodeVisitor):
                 names.update(dict.fromkeys(changed))
         breaks = self._breaks
         self._breaks, self._continues, self._rounds, self._earlier = outer
-        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
-        if endless and node.test.value:
-            self._state = NOWHERE  # but by ``break``
+        match node:
+            case ast.While(test=ast.Constant(value=True | 1)):
+                self._state = NOWHERE  # but by ``break``
         self._block(node.orelse)
         self._state = _merged(self._state, *breaks)
 

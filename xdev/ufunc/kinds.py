@@ -321,8 +321,9 @@ def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Called:
     dtypes = {kind for kind in kinds if not weak(kind)}
     if not dtypes:
         return kinds, float
-    alike = len(dtypes) == 1 and is_dtype(*dtypes, "f")
-    return ((*dtypes,) * len(kinds), *dtypes) if alike else (None, None)
+    common, *others = dtypes
+    alike = not others and is_dtype(common, "f")
+    return ((common,) * len(kinds), common) if alike else (None, None)
 
 
 # Result dtypes: the inputs' result type, save where the function's kind is another.

@@ -84,15 +84,14 @@ def find(code: CodeType) -> FunctionSource | None:
 def excerpt(code: CodeType) -> Excerpt | None:
     """Return the lines of a file that a function's source is in, None if none is."""
     for text in _texts(code):
-        source = _within(text, code)
-        if source is None:
-            continue
-        for statement in ast.parse(text).body:
-            first, last = first_line(statement), statement.end_lineno or 0
-            if first <= code.co_firstlineno <= last:
-                lines = text.split("\n")[first - 1 : last]
-                lines += [f"import {name}" for name in source.imports]
-                return code.co_filename, first, "\n".join(lines)
+        if (source := _within(text, code)) is not None:
+            before = [
+                s for s in ast.parse(text).body if first_line(s) <= code.co_firstlineno
+            ]
+            first, last = first_line(before[-1]), before[-1].end_lineno
+            lines = text.split("\n")[first - 1 : last]
+            lines += [f"import {name}" for name in source.imports]
+            return code.co_filename, first, "\n".join(lines)
     return None
 
 
