@@ -14,9 +14,11 @@ rounds than the first: there all names are assigned that each round assigns.
 from __future__ import annotations
 
 import ast
-from functools import reduce
+from functools import partial, reduce
 from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
 
 from xdev.ufunc import kinds
 from xdev.ufunc.sources import bound_names
@@ -46,11 +48,16 @@ NOWHERE = State({}, None)  # where nothing runs
 
 @final
 class Flow(ast.NodeVisitor):
-    """The kinds of a function's expressions.
+    """The kinds of a function's expressions, and those that they are wanted in.
+
+    An operand is wanted in its operator's kind, an argument as a function takes it, a
+    result in the dtype of all: there a rewriter casts, and types numbers. It leaves as
+    it is what is wanted in no kind. Where something is wanted in None, what stands
+    beside it is not known.
 
     Parameters
     ----------
-    tree : ast.FunctionDef
+    tree : ast.FunctionDef or ast.Lambda
         Its source.
     own : set of str
         The names that it assigns, parameters among them.
@@ -66,7 +73,7 @@ class Flow(ast.NodeVisitor):
 
     def __init__(
         self,
-        tree: ast.FunctionDef,
+        tree: ast.FunctionDef | ast.Lambda,
         own: set[str],
         inputs: Sequence[Kind],
         scope: FunctionScope,
@@ -74,22 +81,27 @@ class Flow(ast.NodeVisitor):
     ) -> None:
         self._own, self._scope, self._called = own, scope, called
         self._kinds: dict[ast.AST, Kind] = {}
+        self.wanted: dict[ast.AST, Kind] = {}
         self._state = State({}, frozenset())
         self._breaks, self._continues = list[State](), list[State]()
         # What each round of the loops around assigns, and what of it may be read here.
         self._rounds, self._earlier = frozenset[str](), frozenset[str]()
         self._dtypes: dict[str, set[Any]] = {}
-        #: Of each call the kinds that it takes, and ours for what is called.
-        self.taken: dict[ast.Call, tuple[tuple[Kind, ...] | None, Any]] = {}
+        #: What makes ours for the function that a call calls, and what tells it apart.
+        self.ours: dict[ast.Call, tuple[Any, Any]] = {}
         #: Calls of reductions of arrays that get numbers.
         self.reduced: list[ast.Call] = []
         #: Where names are read that may have no value.
         self.unassigned: list[ast.Name] = []
-        self._returned: dict[ast.AST, Kind] = {}
+        self._returned: dict[ast.expr | None, Kind] = {}
+        self._values: dict[ast.expr, list[ast.expr]] = {}  # with what they go to
         arguments = (each for each in ast.walk(tree.args) if isinstance(each, ast.arg))
         for argument, kind in zip_longest(arguments, inputs):
             self._name(argument.arg, kind)
-        self._block(tree.body)
+        self._block([tree.body] if isinstance(tree, ast.Lambda) else tree.body)
+        for value, targets in self._values.items():
+            self._want_as_elsewhere(value, targets)
+        self.want_results(None)
 
     @property
     def returned(self) -> Kind:
@@ -101,6 +113,42 @@ class Flow(ast.NodeVisitor):
     def kind(self, node: ast.AST) -> Kind:
         """Return an expression's kind."""
         return self._kinds.get(node)
+
+    def want(self, node: ast.expr | None, kind: Kind) -> None:
+        """Have a node in a kind, of conditions both answers, of tuples the items."""
+        if isinstance(node, ast.IfExp):
+            self.want(node.body, kind)
+            self.want(node.orelse, kind)
+        elif isinstance(node, ast.Tuple) and isinstance(kind, tuple):
+            for each, own in zip(node.elts, kind, strict=True):
+                self.want(each, own)
+        elif node is not None:
+            self.wanted[node] = kind
+
+    def want_results(self, kind: Kind) -> None:
+        """Have what is returned in a kind."""
+        for node in self._returned:
+            self.want(node, kind)
+
+    def _want_as_elsewhere(self, value: ast.expr, targets: list[ast.expr]) -> None:
+        """Have a number that is assigned in the dtype that the names have elsewhere."""
+        number = self.kind(value)
+        if not kinds.is_number(number):
+            return
+        dtypes = {dtype for target in targets for dtype in self.dtypes_of(target)}
+        dtypes = dtypes or {kinds.native(number)}
+        whole = type(number) is int and all(kinds.is_dtype(d, "iu") for d in dtypes)
+        if whole and len(dtypes) > 1:
+            dtypes = {kinds.INT64}
+        dtype: Kind = dtypes.pop() if len(dtypes) == 1 else None
+        self.want(value, None if whole and not kinds.fits(number, dtype) else dtype)
+
+    def _leave(self, *nodes: ast.expr) -> None:
+        """Leave numbers in indices, and casts of them, as they are."""
+        for node in nodes:
+            for each in ast.walk(node):
+                if self.wanted.get(each, each) is None:
+                    del self.wanted[each]
 
     def dtypes_of(self, target: ast.expr) -> set[Any]:
         """Return the dtypes that a name ever has; None among them: one is not known."""
@@ -137,28 +185,38 @@ class Flow(ast.NodeVisitor):
         kind = self.visit(node.value)
         for target in node.targets:
             self._bind(target, kind)
+        self._assign(node.targets, node.value)
+
+    def _assign(self, targets: list[ast.expr], value: ast.expr) -> None:
+        match targets, value:
+            case [ast.Tuple(elts=names)], ast.Tuple(elts=parts) if len(names) == len(
+                parts
+            ):
+                for name, part in zip(names, parts, strict=True):
+                    self._assign([name], part)
+            case _:
+                self._values[value] = targets
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Read the target, too."""
         name = isinstance(node.target, ast.Name)
         own = self._read(node.target) if name else self.visit(node.target)
         self._bind(node.target, kinds.operation(node.op, own, self.visit(node.value)))
+        self.want(node.value, None)
 
     def visit_Return(self, node: ast.Return) -> None:
         """Leave the function, with what is returned: of conditions both answers."""
-        if node.value is None:
-            self._returned[node] = None
-        else:
+        if node.value is not None:
             self.visit(node.value)
-            self._return(node.value)
+        self._return(node.value)
         self._state = NOWHERE
 
-    def _return(self, node: ast.expr) -> None:
+    def _return(self, node: ast.expr | None) -> None:
         if isinstance(node, ast.IfExp):
             self._return(node.body)
             self._return(node.orelse)
         else:
-            self._returned[node] = self.kind(node)
+            self._returned[node] = None if node is None else self.kind(node)
 
     def _ways(self, *ways: Iterable[ast.AST | None]) -> None:
         """Go each of several ways, and on with what is after any of them."""
@@ -265,15 +323,17 @@ class Flow(ast.NodeVisitor):
     visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp  # noqa: N815
 
     def visit_Lambda(self, node: ast.Lambda | ast.FunctionDef) -> None:
-        """Look at the defaults; what is inside runs at another time."""
+        """Look at the defaults; the function inside has names of its own."""
         self._block((*node.args.defaults, *node.args.kw_defaults))
+        inside = Flow(node, bound_names(node), (), self._scope, self._called)
+        self.unassigned += inside.unassigned
+        self.wanted |= inside.wanted
+        self._kinds |= inside._kinds
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Bind the name; the function inside has names of its own."""
+        """Bind the name."""
         self.visit_Lambda(node)
         self._name(node.name, None)
-        own = bound_names(node)
-        self.unassigned += Flow(node, own, (), self._scope, self._called).unassigned
 
     def visit_alias(self, node: ast.alias) -> None:
         """Bind what is imported."""
@@ -327,15 +387,31 @@ class Flow(ast.NodeVisitor):
 
     def visit_BinOp(self, node: ast.BinOp) -> Kind:
         """Return what NumPy makes of two."""
-        return kinds.operation(node.op, self.visit(node.left), self.visit(node.right))
+        own = self.visit(node.left), self.visit(node.right)
+        kind = kinds.operation(node.op, *own)
+        self.want(node.left, kind)
+        self.want(node.right, kind)
+        power = isinstance(node.op, ast.Pow) and not kinds.same(kind, kinds.UNSIGNED)
+        if power and kinds.weak(own[1]) is int:  # compilers multiply, in int64
+            del self.wanted[node.right]
+        return kind
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Kind:
         """Return what NumPy makes of one."""
-        return kinds.operation(node.op, self.visit(node.operand))
+        kind = kinds.operation(node.op, self.visit(node.operand))
+        if self._scope.number(node) is None:  # else the sign is the number's
+            self.want(node.operand, kind)
+        return kind
 
     def visit_Compare(self, node: ast.Compare) -> Kind:
-        """Return the kind of bools."""
-        self.generic_visit(node)
+        """Return the kind of bools, of integers that compilers compare as they are."""
+        parts = [node.left, *node.comparators]
+        own = [self.visit(each) for each in parts]
+        common = reduce(partial(kinds.operated, np.maximum), own)
+        exact = kinds.is_dtype(common, "iu") or kinds.mixed(*own)
+        for each, kind in zip(parts, own, strict=True):
+            if not exact or (type(kind) is int and kinds.fits(kind, common)):
+                self.want(each, common)
         return kinds.BOOL
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Kind:
@@ -348,7 +424,9 @@ class Flow(ast.NodeVisitor):
         """Return what either is."""
         self.visit(node.test)
         self._ways([node.body], [node.orelse])
-        return kinds.joined(self.kind(node.body), self.kind(node.orelse))
+        kind = kinds.joined(self.kind(node.body), self.kind(node.orelse))
+        self.want(node, kind)
+        return kind
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Kind:
         """Bind a name inside an expression."""
@@ -357,14 +435,18 @@ class Flow(ast.NodeVisitor):
         return kind
 
     def visit_Tuple(self, node: ast.Tuple) -> Kind:
-        """Return the items' kinds, where they are as many as are written."""
+        """Return the items' kinds; numbers have one dtype, so that any index serves."""
         items = tuple([self.visit(each) for each in node.elts])
+        numbers = bool(items) and all(map(kinds.is_number, items))
+        for each in node.elts:
+            self.want(each, kinds.part(items) if numbers else None)
         starred = any(isinstance(each, ast.Starred) for each in node.elts)
         return None if starred else items
 
     def visit_Subscript(self, node: ast.Subscript) -> Kind:
         """Return the kind of a tuple's item."""
         self.visit(node.slice)
+        self._leave(node.slice)
         return kinds.part(self.visit(node.value), self._scope.number(node.slice))
 
     def visit_Attribute(self, node: ast.Attribute) -> Kind:
@@ -381,17 +463,24 @@ class Flow(ast.NodeVisitor):
         """Return what a function makes of its arguments."""
         self.visit(node.func)
         given = tuple([self.visit(each) for each in node.args])
-        self._block(word.value for word in node.keywords)
-        function = self._scope.static(node.func)
+        words = [word.value for word in node.keywords]
+        self._block(words)
+        function, name = self._scope.static(node.func), self._scope.builtin(node.func)
+        for each in node.args:
+            self.want(each, None)
+        exact = name == "range" or isinstance(function, type)
+        self._leave(*words, *(node.args if exact else ()))
         if kinds.reduces_number(function, given):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None
-        ours = None
-        (taken, kind) = kinds.of_call(self._scope.builtin(node.func), function, given)
+        taken, kind = kinds.of_call(name, function, given)
+        self.ours.pop(node, None)
         if kind is None and (inner := self._called(function, given)):
-            (taken, kind), ours = inner
-        self.taken[node] = taken, ours
+            (taken, kind), make = inner
+            self.ours[node] = make, taken
+        for each, own in zip(node.args, taken or (), strict=False):
+            self.want(each, own)  # defaults have no argument
         return kind
 
     def _element(self, iterated: ast.expr) -> Kind:

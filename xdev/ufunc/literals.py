@@ -17,7 +17,6 @@ import ast
 import copy
 import math
 from contextlib import suppress
-from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
 import numpy as np
@@ -147,6 +146,8 @@ def typed(
         swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped))
     tree, scope, flow = analysed(function, source.node, rules, called, also)
+    if rules.inputs:
+        flow.want_results(rules.compiled(flow.returned))
     _Rewriter(function, scope, rules, replace, flow).generic_visit(tree)
     new = sources.compiled(sources.FunctionSource(tree, source.imports), code)
     return Typed(
@@ -159,8 +160,7 @@ def typed(
 class _Rewriter(ast.NodeTransformer):
     """Puts casts into a function's source, and names of typed constants.
 
-    What it returns for an expression of a known kind computes exactly that. Where
-    compilers' integers are meant, no kind is known to it.
+    Where compilers' integers are meant, no kind is known to it.
     """
 
     def __init__(
@@ -173,73 +173,51 @@ class _Rewriter(ast.NodeTransformer):
     ) -> None:
         self._function, self._scope, self._rules = function, scope, rules
         self._replace, self._flow = replace, flow
-        self._results = rules.compiled(flow.returned) if rules.inputs else None
-        self._working = kinds.strong(rules.working)
-        self._indices = False  # whether numbers stay as they are: in indices
 
-    def _kind(self, node: ast.expr) -> Kind:
+    def _kind(self, node: ast.AST) -> Kind:
         return self._flow.kind(node) if self._rules.inputs else None
 
-    def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
-        """Return a node in a kind, as far as both are known."""
-        if isinstance(node, ast.IfExp):
-            node.test = self.visit(node.test)
-            node.body, node.orelse = (
-                self._as(node.body, kind),
-                self._as(node.orelse, kind),
-            )
-            return node
-        if isinstance(node, ast.Tuple) and isinstance(kind, tuple):
-            pairs = zip(node.elts, kind, strict=True)
-            node.elts = [self._as(each, own) for each, own in pairs]
-            return node
-        own, kind = self._kind(node), kinds.native(kind)
-        if kinds.is_number(own):
-            self._refuse(node, kind)
-            return self._constant(node, kind)
-        node, own = self._operand(node), kinds.native(own)
-        if not kinds.is_dtype(kind, "iufc") or own is None or kinds.same(own, kind):
-            return node
-        return self._cast(node, kind if kinds.is_dtype(own, "c") else kinds.real(kind))
-
-    def _beside(self, node: ast.expr, kind: Kind) -> ast.expr:
-        """Return an operand of what has a kind."""
-        new = self._as(node, kind)
+    def visit(self, node: Any) -> Any:
+        """Return a node in the kind in which it is wanted, as far as both are known."""
+        if node not in self._flow.wanted:
+            return super().visit(node)
+        own, kind = self._kind(node), kinds.native(self._flow.wanted[node])
+        if not self._rules.inputs:
+            kind = None
+        number = own if kinds.is_number(own) else self._scope.number(node)
+        if number is not None:
+            return self._number(node, number, kind)
+        new, own = super().visit(node), kinds.native(own)
+        if (
+            kinds.is_dtype(kind, "iufc")
+            and own is not None
+            and not kinds.same(own, kind)
+        ):
+            return self._cast(new, kind if own.kind == "c" else kinds.real(kind))
         # In loops compilers begin with the types of names before them: unsigned
         # integers that turn signed there would become floats.
-        signed = kinds.is_dtype(kind, "i") and kinds.is_dtype(self._kind(node), "i")
+        signed = kinds.is_dtype(own, "i") and kinds.is_dtype(kind, "i")
         dtypes = self._flow.dtypes_of(node) if signed else ()
-        return (
-            self._cast(new, kinds.INT64)
-            if any(kinds.is_dtype(d, "u") for d in dtypes)
-            else new
-        )
+        turned = any(kinds.is_dtype(dtype, "u") for dtype in dtypes)
+        return self._cast(new, own) if turned else new
 
-    def _operand(self, node: ast.expr) -> ast.expr:
-        """Return a node rewritten, a float in the inputs' result type."""
-        value = self._scope.number(node)
-        if value is None or self._indices:
-            return cast("ast.expr", self.visit(node))
-        if type(value) is int:
-            return node
-        dtype = self._working
-        if dtype.kind == "c" and type(value) is float:
-            dtype = kinds.real(dtype)
-        return self._named(node, value, np.result_type(dtype, value))
+    def _number(self, node: ast.expr, number: Any, kind: Kind) -> ast.expr:
+        """Return the name of a number in a dtype, or the node where it has none.
 
-    def _constant(self, node: ast.expr, kind: Kind) -> ast.expr:
-        """Return the name of a number in a dtype, or the node where it has none."""
-        number = self._kind(node)
-        whole = (
-            type(number) is int
-            and kinds.is_dtype(kind, "iu")
-            and kinds.fits(number, kind)
-        )
-        if whole or (kinds.is_number(number) and kinds.is_dtype(kind, "fc")):
+        Where nothing is known beside it, that of a float is the inputs' result type.
+        """
+        whole = type(number) is int
+        if whole and kinds.is_dtype(kind, "iu") and not kinds.fits(number, kind):
+            self._refuse(node, number, kind)
+        elif kinds.is_dtype(kind, "iufc" if whole else "fc"):
             dtype = kind if type(number) is complex else kinds.real(kind)
-            if (new := self._named(node, number, dtype)) is not node:
-                return new
-        return self._operand(node)
+            return self._named(node, number, dtype)
+        elif not whole:
+            dtype = kinds.strong(self._rules.working)
+            if dtype.kind == "c" and type(number) is float:
+                dtype = kinds.real(dtype)
+            return self._named(node, number, np.result_type(dtype, number))
+        return cast("ast.expr", super().visit(node))
 
     def _named(self, node: ast.expr, value: complex, dtype: np.dtype[Any]) -> ast.expr:
         """Return a constant's name, the node where the dtype is too small for it."""
@@ -258,109 +236,47 @@ class _Rewriter(ast.NodeTransformer):
         narrow = kinds.is_dtype(kind, "iu") and not kinds.same(kind, kinds.INT64)
         return self._cast(node, kind) if narrow else node
 
-    def _refuse(self, node: ast.expr, kind: Kind) -> None:
-        """Refuse a number that is none of an integer dtype, as NumPy does."""
-        value = self._kind(node)
-        if (
-            type(value) is not int
-            or not kinds.is_dtype(kind, "iu")
-            or kinds.fits(value, kind)
-        ):
-            return
+    def _refuse(self, node: ast.expr, value: int, dtype: np.dtype[Any]) -> None:
+        """Refuse a number that an integer dtype does not have, as NumPy does."""
         if self._rules.bounded:
             function, taken = self._function, ", ".join(map(str, self._rules.inputs))
             raise OverflowError(
-                f"Python integer {value} out of bounds for {kind} in "
+                f"Python integer {value} out of bounds for {dtype} in "
                 f"{function.__name__}: cast an argument to a larger dtype, or give a "
                 f"signature, as int64({taken})\n"
                 f"{shown(function.__code__, node.lineno)}"
             )
 
-    def visit_Return(self, node: ast.Return) -> ast.Return:
-        """Give what is returned its dtype."""
-        if node.value is not None:
-            node.value = self._as(node.value, self._results)
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        """Leave alone what a function inside returns."""
-        results, self._results = self._results, None
-        self.generic_visit(node)
-        self._results = results
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        """Give a number the dtype that the name has elsewhere."""
-        node.value = self._assigned(node.targets, node.value)
-        return node
-
-    def _assigned(self, targets: list[ast.expr], node: ast.expr) -> ast.expr:
-        match targets, node:
-            case [ast.Tuple(elts=names)], ast.Tuple(elts=values) if len(names) == len(
-                values
-            ):
-                pairs = zip(names, values, strict=True)
-                node.elts = [self._assigned([name], value) for name, value in pairs]
-                return node
-        number = self._kind(node)
-        dtypes = {d for target in targets for d in self._flow.dtypes_of(target)}
-        if not dtypes and kinds.is_number(number):
-            dtypes = {kinds.native(number)}
-        whole = type(number) is int and all(
-            kinds.is_dtype(dtype, "iu") for dtype in dtypes
-        )
-        if whole and len(dtypes) > 1:
-            dtypes = {kinds.INT64}
-        return self._constant(node, *dtypes if len(dtypes) == 1 else (None,))
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
-        """Type a float that is added to what is no name."""
-        node.target, node.value = self.visit(node.target), self._operand(node.value)
-        return node
-
     def visit_BinOp(self, node: Any) -> ast.expr:
-        """Compute in the result's kind."""
+        """Give the result its dtype, which an exponent, too, must fit."""
         kind = self._kind(node)
-        if self._scope.number(node) is not None:
-            return cast("ast.expr", node)
-        if isinstance(node, ast.UnaryOp):
-            node.operand = self._beside(node.operand, kind)
-            return self._narrowed(node, kind)
-        node.left = self._beside(node.left, kind)
-        exponent = isinstance(node.op, ast.Pow) and not kinds.same(kind, kinds.UNSIGNED)
-        if exponent and kinds.weak(self._kind(node.right)) is int:
-            self._refuse(node.right, kind)
-            node.right = self._operand(node.right)  # compilers multiply, in int64
-        else:
-            node.right = self._beside(node.right, kind)
-        return self._narrowed(node, kind)
+        if isinstance(node, ast.BinOp) and kinds.is_dtype(kind, "iu"):
+            number = self._kind(node.right)
+            if type(number) is int and not kinds.fits(number, kind):
+                self._refuse(node.right, number, kind)
+        literal = self._scope.number(node) is not None
+        self.generic_visit(node)
+        return cast("ast.expr", node) if literal else self._narrowed(node, kind)
 
     visit_UnaryOp = visit_BinOp  # noqa: N815 - Python's
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Compare integers exactly, others in the dtype that all fit in."""
-        parts = [node.left, *node.comparators]
-        own = [self._kind(each) for each in parts]
-        if kinds.mixed(*own) and all(kinds.is_dtype(kind, "iu") for kind in own):
-            return self._exact(node, [self._operand(each) for each in parts])
-        common = reduce(partial(kinds.operated, np.maximum), own)
-        write = self._bound if kinds.is_dtype(common, "iu") else self._beside
-        node.left, *node.comparators = [write(each, common) for each in parts]
-        return node
-
-    def _bound(self, node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
-        """Return what integers are compared with: infinity where Numba has no such."""
-        number = self._kind(node)
-        if type(number) is int and not NUMBAS[0] <= number <= NUMBAS[1]:
-            return self._scope.name(node, "endless", math.copysign(math.inf, number))
-        return self._constant(node, dtype)
-
-    def _exact(self, node: ast.Compare, parts: list[ast.expr]) -> ast.expr:
-        """Return a comparison by NumPy's functions, pair by pair.
+        """Compare integers exactly: by infinity, or NumPy's functions, pair by pair.
 
         For uint64 and a signed integer the operators of compilers take int64, in which
         half of uint64 is negative.
         """
+        own = list(map(self._kind, (node.left, *node.comparators)))
+        self.generic_visit(node)
+        parts = [
+            self._scope.name(each, "endless", math.copysign(math.inf, kind))
+            if type(kind) is int and not NUMBAS[0] <= kind <= NUMBAS[1]
+            else each
+            for each, kind in zip((node.left, *node.comparators), own, strict=True)
+        ]
+        node.left, *node.comparators = parts
+        if not (kinds.mixed(*own) and all(kinds.is_dtype(kind, "iu") for kind in own)):
+            return node
         tests = list[ast.expr]()
         for op, *pair in zip(node.ops, parts[:-1], parts[1:], strict=True):
             ufunc, _ = kinds.OPERATORS[type(op)]
@@ -369,57 +285,17 @@ class _Rewriter(ast.NodeTransformer):
         both = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
         return ast.copy_location(both, node)
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        """Give both answers the dtype that they share."""
-        return self._as(node, self._kind(node))
-
-    def visit_Tuple(self, node: ast.Tuple) -> ast.Tuple:
-        """Give numbers one dtype, by which compilers take any index."""
-        items = self._kind(node) or ()
-        numbers = bool(items) and all(map(kinds.is_number, items))
-        node.elts = [
-            self._as(each, kinds.part(items)) if numbers else self._operand(each)
-            for each in node.elts
-        ]
-        return node
-
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Give arguments the dtypes that they are taken in."""
-        kind = self._kind(node)
-        name, function = self._scope.builtin(node.func), self._scope.static(node.func)
-        known = self._flow.taken.get(node) if self._rules.inputs else None
-        taken, ours = known or (None, None)
-        if ours is not None:
-            words = "_".join([ast.unparse(node.func), *map(str, taken or ())])
-            node.func = self._scope.name(node.func, words, ours())
-        else:
-            node.func = self.visit(node.func)
-        if taken is not None:
-            pairs = zip(node.args, taken, strict=False)  # defaults have no argument
-            node.args = [self._as(each, own) for each, own in pairs]
-        else:
-            exact = name == "range" or isinstance(function, type)
-            own = self._index if exact else self._operand
-            node.args = [own(each) for each in node.args]
-        for word in node.keywords:
-            word.value = self._index(word.value)
-        if (
-            kind is int or kind is float
-        ):  # not by ==, by which NumPy's dtypes equal these
+        """Call compiled functions, and give Python's numbers their dtypes."""
+        kind, name = self._kind(node), self._scope.builtin(node.func)
+        make, taken = self._flow.ours.get(node, (None, ()))
+        if make is not None:
+            words = "_".join([ast.unparse(node.func), *map(str, taken)])
+            node.func = self._scope.name(node.func, words, make())
+        self.generic_visit(node)
+        if kind is int or kind is float:  # NumPy's dtypes equal these
             return self._cast(node, kinds.native(kind))
         return self._narrowed(node, kind) if name in kinds.EXTREMES else node
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
-        """Leave the literals of indices alone."""
-        node.value, node.slice = self.visit(node.value), self._index(node.slice)
-        return node
-
-    def _index(self, node: ast.expr) -> ast.expr:
-        """Return a node rewritten whose literals stay as they are."""
-        before, self._indices = self._indices, True
-        new = self.visit(node)
-        self._indices = before
-        return cast("ast.expr", new)
 
     def visit_Name(self, node: ast.Name | ast.Attribute) -> ast.expr:
         """Put in what compiled code uses instead of an outside name."""
