@@ -94,13 +94,13 @@ class Flow(ast.NodeVisitor):
         #: Where names are read that may have no value.
         self.unassigned: list[ast.Name] = []
         self._returned: dict[ast.expr | None, Kind] = {}
-        self._values: dict[ast.expr, list[ast.expr]] = {}  # with what they go to
+        self._values: dict[ast.expr, set[str]] = {}  # with the names that they go to
         arguments = (each for each in ast.walk(tree.args) if isinstance(each, ast.arg))
         for argument, kind in zip_longest(arguments, inputs):
             self._name(argument.arg, kind)
         self._block([tree.body] if isinstance(tree, ast.Lambda) else tree.body)
-        for value, targets in self._values.items():
-            self._want_as_elsewhere(value, targets)
+        for value, names in self._values.items():
+            self._want_as_elsewhere(value, names)
         self.want_results(None)
 
     @property
@@ -130,12 +130,12 @@ class Flow(ast.NodeVisitor):
         for node in self._returned:
             self.want(node, kind)
 
-    def _want_as_elsewhere(self, value: ast.expr, targets: list[ast.expr]) -> None:
+    def _want_as_elsewhere(self, value: ast.expr, names: set[str]) -> None:
         """Have a number that is assigned in the dtype that the names have elsewhere."""
         number = self.kind(value)
         if not kinds.is_number(number):
             return
-        dtypes = {dtype for target in targets for dtype in self.dtypes_of(target)}
+        dtypes = {dtype for name in names for dtype in self.dtypes_of(name)}
         dtypes = dtypes or {kinds.native(number)}
         whole = type(number) is int and all(kinds.is_dtype(d, "iu") for d in dtypes)
         if whole and len(dtypes) > 1:
@@ -150,11 +150,9 @@ class Flow(ast.NodeVisitor):
                 if self.wanted.get(each, each) is None:
                     del self.wanted[each]
 
-    def dtypes_of(self, target: ast.expr) -> set[Any]:
+    def dtypes_of(self, name: str) -> set[Any]:
         """Return the dtypes that a name ever has; None among them: one is not known."""
-        if not isinstance(target, ast.Name):
-            return {None}
-        return self._dtypes.get(target.id, set())
+        return self._dtypes.get(name, set())
 
     def visit(self, node: ast.AST) -> Kind:
         """Go through a statement, or find an expression's kind; not where none runs."""
@@ -184,18 +182,7 @@ class Flow(ast.NodeVisitor):
         """Bind each target."""
         kind = self.visit(node.value)
         for target in node.targets:
-            self._bind(target, kind)
-        self._assign(node.targets, node.value)
-
-    def _assign(self, targets: list[ast.expr], value: ast.expr) -> None:
-        match targets, value:
-            case [ast.Tuple(elts=names)], ast.Tuple(elts=parts) if len(names) == len(
-                parts
-            ):
-                for name, part in zip(names, parts, strict=True):
-                    self._assign([name], part)
-            case _:
-                self._values[value] = targets
+            self._bind(target, kind, node.value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Read the target, too."""
@@ -348,19 +335,25 @@ class Flow(ast.NodeVisitor):
         if kind is None or kinds.is_dtype(kind):
             self._dtypes.setdefault(name, set()).add(kind)
 
-    def _bind(self, target: ast.expr, kind: Kind) -> None:
+    def _bind(
+        self, target: ast.expr, kind: Kind, value: ast.expr | None = None
+    ) -> None:
         match target:
             case ast.Name(id=name):
                 self._name(name, kind)
+                if value is not None:
+                    self._values.setdefault(value, set()).add(name)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 alike = isinstance(kind, tuple) and len(kind) == len(targets)
                 items = kind if alike else [None] * len(targets)
-                for one, own in zip(targets, items, strict=True):
-                    self._bind(one, own)
-            case ast.Starred(value=value):
-                self._bind(value, None)
+                parts = value.elts if alike and isinstance(value, ast.Tuple) else items
+                for one, own, part in zip(targets, items, parts, strict=True):
+                    self._bind(one, own, part if isinstance(part, ast.expr) else None)
+            case ast.Starred(value=several):
+                self._bind(several, None)
             case _:
                 self.visit(target)
+                self.want(value, None)
 
     def visit_Name(self, node: ast.Name) -> Kind:
         """Read, assign, or delete a name."""

@@ -197,7 +197,7 @@ class _Rewriter(ast.NodeTransformer):
         # In loops compilers begin with the types of names before them: unsigned
         # integers that turn signed there would become floats.
         signed = kinds.is_dtype(own, "i") and kinds.is_dtype(kind, "i")
-        dtypes = self._flow.dtypes_of(node) if signed else ()
+        dtypes = self._flow.dtypes_of(getattr(node, "id", "")) if signed else ()
         turned = any(kinds.is_dtype(dtype, "u") for dtype in dtypes)
         return self._cast(new, own) if turned else new
 
