@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from running import called, same, there
+from running import called, same, there, without_source
 
 import xdev
 import xdev as xp
@@ -335,6 +335,10 @@ def test_functions_without_source_have_them(device, written):
     function = written("lambda x: xp.sin(x) * tau + sin(x) * np.pi", source=False)
     found = called(device, xdev.vectorize(function), U)
     np.testing.assert_allclose(found, np.sin(U) * 3 * np.pi, rtol=1e-14)
+    text = "def f(i, x, out): xp.atomic.add(out, 0, xp.sin(x[i]))"
+    x, out = there(device, U, np.zeros(1))
+    xdev.kernel(without_source(text, xp=xp))[4](x, out)
+    np.testing.assert_allclose(xdev.to_numpy(out), [np.sin(U).sum()])
 
 
 def test_what_compilers_lack_is_told_by_the_name_as_written():

@@ -61,8 +61,8 @@ LINE = rf"{re.escape(__file__)}:{checked.__code__.co_firstlineno + 3}: raise Val
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (later, "later is an async function, whose call"),
-        (each, "each is a generator function, whose call"),
+        (later, "later is async, or a generator, whose call"),
+        (each, "each is async, or a generator, whose call"),
         (checked, rf"checked raises, .*\n  {LINE}\(x\)$"),
     ],
 )

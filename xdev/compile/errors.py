@@ -175,7 +175,8 @@ def explained(
     except (TypeError, MemoryError, OSError, XdevError):
         raise
     except Exception as error:  # noqa: BLE001 - as it says above
-        raise compile_error(function, inputs, error, place) from cause(error)
+        own = error if _config.debug() else None  # fifty lines of the compiler's own
+        raise compile_error(function, inputs, error, place) from own
 
 
 def compile_error(
@@ -208,14 +209,6 @@ def compile_error(
     _drop_frames(function)
     call = f"{function.__name__}({', '.join(map(str, inputs))})"
     return TypeError(f"cannot compile {call}{place}: {reason(error, function)}")
-
-
-def cause(error: Exception) -> Exception | None:
-    """Return what a traceback shows of a compiler: its own fifty lines for debugging.
-
-    A :func:`compile_error` has all of them that is about the function.
-    """
-    return error if _config.debug() else None
 
 
 def _drop_frames(function: Callable[..., Any], *above: Any) -> None:

@@ -195,13 +195,14 @@ def dtype_of(x: Any) -> np.dtype[Any]:
         return np.result_type(x)
     if dtype is None and (interface := getattr(x, "__cuda_array_interface__", None)):
         dtype = interface["typestr"]
+    listed = isinstance(x, list | tuple)
     try:
         result = np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
     except (TypeError, ValueError):
-        if dtype is None and _is_list(x):
+        if dtype is None and listed:
             raise  # NumPy says what is wrong in it
         result = None
-    if result is None or (dtype is None and result.hasobject and not _is_list(x)):
+    if result is None or (dtype is None and result.hasobject and not listed):
         raise TypeError(
             f"{type(x).__name__} object has no dtype that NumPy knows: pass an array "
             "(xdev.asarray) or a number"
@@ -224,10 +225,6 @@ def is_collection(x: Any) -> bool:
     return isinstance(x, array)
 
 
-def _is_list(x: Any) -> bool:
-    return isinstance(x, list | tuple)
-
-
 # Parameters that count: ends of ``range``, and indices.
 #
 # Beside floats a Python integer given for one stays an integer. A parameter that does
@@ -245,8 +242,6 @@ class CountingParameters:
     function : callable
         The function; without a source, no parameter is known to count.
     """
-
-    __slots__ = ("_alone", "_used")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         code = function.__code__
@@ -324,10 +319,7 @@ def _names(tree: ast.AST) -> Iterator[str]:
 # The parameters of a scalar function, and what it may not be.
 
 RAISE = opmap["RAISE_VARARGS"]  # every other byte of code is an instruction
-DEFERRED = {
-    inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR: "an async function",
-    inspect.CO_GENERATOR: "a generator function",
-}
+DEFERRED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 MEMBERS = ATTRIBUTES | {"LOAD_CONST"}  # no outside names
 NEIGHBOURS = np.nextafter, np.spacing
@@ -384,12 +376,11 @@ def refuse_deferred_or_raising(function: Callable[..., Any], way: str) -> None:
     ``way`` says who cannot raise, and what to do.
     """
     code = function.__code__
-    for flags, what in DEFERRED.items():
-        if code.co_flags & flags:
-            raise TypeError(
-                f"{function.__name__} is {what}, whose call computes nothing yet: "
-                "write a plain function, without async, await and yield"
-            )
+    if code.co_flags & DEFERRED:
+        raise TypeError(
+            f"{function.__name__} is async, or a generator, whose call computes "
+            "nothing yet: write a plain function, without async, await and yield"
+        )
     if RAISE not in code.co_code[::2]:
         return
     places = (x.positions for x in get_instructions(code) if x.opcode == RAISE)

@@ -142,7 +142,7 @@ def typed(
     if source is None:
         _refuse_without_source(function, rules)
         outside = sources.outside(function)
-        values = inside(outside)
+        values = inside(code, outside)
         swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped))
     tree, scope, flow = analysed(function, source.node, rules, called, also)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, final
 
 import numpy as np
 
-from xdev.compile.digests import named_globals, replaced
+from xdev.compile.digests import named_globals, reads, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -275,7 +275,7 @@ LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
 FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
 NAMES = "xdev.numpy.names"  # and NumPy's
-MODULES = "xdev", "xdev.numpy"
+MODULES = "xdev", "xdev.numpy"  # in which users find both
 
 
 def numpys(value: Any) -> Any:
@@ -310,18 +310,21 @@ def is_plain(value: object) -> TypeGuard[FunctionType]:
     return not of_library and id(value) not in replaced()
 
 
-def inside(outside: dict[str, Any]) -> dict[str, Any]:
+def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:
     """Return the outside values of code without a source as compiled code reads them.
 
-    xdev's modules of NumPy's names become NumPy.
+    xdev's modules become ones of what is read, with NumPy's functions.
     """
-    modules = [sys.modules.get(name) for name in MODULES]
-    return {
-        name: np
-        if isinstance(value, ModuleType) and value in modules
-        else numpys(value)
-        for name, value in outside.items()
-    }
+    values = {name: numpys(value) for name, value in outside.items()}
+    for name, _, attributes in reads(code):
+        owner = outside.get(name)
+        ours = isinstance(owner, ModuleType) and owner.__name__ in MODULES
+        if ours and attributes:
+            if values[name] is owner:
+                values[name] = ModuleType(owner.__name__)
+            value = getattr(owner, attributes[0], None)
+            vars(values[name])[attributes[0]] = numpys(value)
+    return values
 
 
 def bound_names(tree: ast.AST) -> set[str]:
