@@ -331,6 +331,7 @@ def test_a_users_function_of_such_a_name_is_his(device):
     np.testing.assert_allclose(found, U + 1 + U + V)
 
 
+@pytest.mark.filterwarnings("ignore:f. no source")  # of which bounds are not checked
 def test_functions_without_source_have_them(device, written):
     function = written("lambda x: xp.sin(x) * tau + sin(x) * np.pi", source=False)
     found = called(device, xdev.vectorize(function), U)

@@ -322,11 +322,6 @@ def _end(x: Any) -> Any:
     return int(x) if number else x
 
 
-def _labels() -> Iterator[str]:
-    """Return what errors call the arguments by position."""
-    return chain("xyz", (f"argument {number}" for number in count(4)))
-
-
 def run(
     name: str,
     function: Callable[..., Any],
@@ -364,7 +359,8 @@ def run(
     """
     arrays: dict[str, Any] = {}
     inside = partial(_unwrapped, name, arrays)
-    values = list(map(inside, args, labels or _labels()))
+    by_place = chain("xyz", (f"argument {number}" for number in count(4)))
+    values = list(map(inside, args, labels or by_place))
     named = {key: inside(x, key) for key, x in options.items()}
     devices = (x.device for x in arrays.values() if type(x) is FakeArray)
     where = on or next(devices, FIRST)
