@@ -44,8 +44,8 @@ _ATOMIC = (
 WITHIN = {
     r"TypingError: (xdev\.atomic\..+)": r"\1",
     _ATOMIC: (
-        "xdev.atomic.add, max and min have three arguments, (array, index, value), and "
-        r"cas four, (array, index, expected, value): not \1"
+        "each of xdev.atomic.add, max and min has three arguments, (array, index, "
+        r"value), and cas four, (array, index, expected, value): not \1"
     ),
 }
 # What its first words are: the first holds.
