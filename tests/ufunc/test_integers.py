@@ -89,9 +89,10 @@ def test_literals_out_of_bounds_are_compared_as_numpys(device, kind):
 
 
 def test_literals_beside_uint64_are_weak_and_a_signature_takes_any(device):
-    mixed = xdev.vectorize(lambda x, y: ((x * 3) & 255, y + x % 10))
+    mixed = xdev.vectorize(lambda x, y: ((x * 3) & 255, y + x % 10, x > y > -5))
     x, y = np.array([3, 5], "u8"), np.array([-1, 7])
-    bits, total = called(device, mixed, x, y)
+    bits, total, above = called(device, mixed, x, y)
+    assert above.tolist() == [True, False]
     assert bits.tolist() == ((x * 3) & 255).tolist()
     assert total.tolist() == (y + x % 10).tolist()
     wrapped = xdev.vectorize(["uint64(uint64, int64)"])(lambda x, y: x + y)
@@ -135,7 +136,8 @@ def weak(x, y):
     seven = 7
     sevens = seven * 3 + int(True)
     entry = TABLE[1] + TABLE[2] // 2
-    return x + seven, y * sevens, x + entry, (x > 5) + x, 255 % seven * y
+    square = x ** (2 if y > 3 else 1)
+    return x + seven, y * sevens, x + entry, (x > 5) + x, 255 % seven * y, square
 
 
 def mathematics(x, y):

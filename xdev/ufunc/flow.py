@@ -383,10 +383,11 @@ class Flow(ast.NodeVisitor):
         own = self.visit(node.left), self.visit(node.right)
         kind = kinds.operation(node.op, *own)
         self.want(node.left, kind)
-        self.want(node.right, kind)
         power = isinstance(node.op, ast.Pow) and not kinds.same(kind, kinds.UNSIGNED)
-        if power and kinds.weak(own[1]) is int:  # compilers multiply, in int64
-            del self.wanted[node.right]
+        if power and kinds.weak(own[1]) is int:
+            self.wanted.pop(node.right, None)  # compilers multiply, in int64
+        else:
+            self.want(node.right, kind)
         return kind
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Kind:
@@ -401,9 +402,11 @@ class Flow(ast.NodeVisitor):
         parts = [node.left, *node.comparators]
         own = [self.visit(each) for each in parts]
         common = reduce(partial(kinds.operated, np.maximum), own)
-        exact = kinds.is_dtype(common, "iu") or kinds.mixed(*own)
+        exact = kinds.is_dtype(common, "iu") or kinds.exact_alone(*own)
         for each, kind in zip(parts, own, strict=True):
-            if not exact or (type(kind) is int and kinds.fits(kind, common)):
+            if exact and not (type(kind) is int and kinds.fits(kind, common)):
+                self.wanted.pop(each, None)
+            else:
                 self.want(each, common)
         return kinds.BOOL
 

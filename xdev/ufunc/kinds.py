@@ -153,6 +153,11 @@ def mixed(*kinds: Kind) -> bool:
     return signed and any(same(kind, UNSIGNED) for kind in kinds)
 
 
+def exact_alone(*kinds: Kind) -> bool:
+    """Say whether kinds are of integers that no common dtype compares exactly."""
+    return mixed(*kinds) and all(is_dtype(kind, "iu") for kind in kinds)
+
+
 def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
     """Return the kind of an operator's result, of one operand or two.
 

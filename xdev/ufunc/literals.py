@@ -275,7 +275,7 @@ class _Rewriter(ast.NodeTransformer):
             for each, kind in zip((node.left, *node.comparators), own, strict=True)
         ]
         node.left, *node.comparators = parts
-        if not (kinds.mixed(*own) and all(kinds.is_dtype(kind, "iu") for kind in own)):
+        if not kinds.exact_alone(*own):
             return node
         tests = list[ast.expr]()
         for op, *pair in zip(node.ops, parts[:-1], parts[1:], strict=True):

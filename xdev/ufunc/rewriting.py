@@ -95,8 +95,9 @@ class Plain(ast.NodeTransformer):
     def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:
         """Write each argument, or a default, in its parameter's place."""
         words = {word.arg or "**": word.value for word in node.keywords}
-        if "**" in words or any(isinstance(each, ast.Starred) for each in node.args):
-            return node  # Python finds the places when it runs
+        starred = any(isinstance(each, ast.Starred) for each in node.args)
+        if not words or "**" in words or starred:
+            return node  # in their places, or Python finds these when it runs
         try:
             bound = inspect.signature(function).bind(*node.args, **words)
         except TypeError:  # Python would refuse it
