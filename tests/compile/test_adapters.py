@@ -154,14 +154,14 @@ def test_integers_inside_wrap_as_numpys(function, instructions):
     ("body", "words"),
     [
         ("z = x + 1\nreturn z.upper()", "'upper'"),
-        ("import math\nreturn math.sin(x)", "compiled code imports nothing: import at"),
+        ("import math\nreturn math.sin(x)", "Python alone has what is there"),
         (
             "with open('file') as file:\n    file.write('x')\nreturn x",
-            "compiled code has no with",
+            "Python alone has what is there",
         ),
         (
             "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    return 0.0",
-            "cannot tell errors apart, and on CUDA has no try at all: test",
+            "Python alone .*errors that are told apart: test the values first",
         ),
         ("return str(x)", "returns Literal.*, which is not made a float32|has no str"),
         (

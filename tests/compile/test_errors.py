@@ -34,41 +34,36 @@ def inner(x):
         ("return np.linalg.norm(x)", "no norm(float32): use", "norm(x)"),
         ("return xdev.sort(x)", "no sort(float", "xdev.sort(x)"),
         ("return x + nowhere", "'nowhere'", "nowhere"),
-        ("return x + FACTORS[0]", "'FACTORS'", "return x + FACTORS[0]"),
         ("return FACTORS.get(x)", "'FACTORS' is of class dict; from outside", "get(x)"),
         ("return x in members", "; from outside, compiled code reads", "in members"),
         ("return x * MARK.value", "Mark; from outside", "x * MARK.value"),
         ("return x.shape[0]", "a float32, which has no 'shape'", "return x.shape[0]"),
         ("return x[0]", "a float32, which has no index", "return x[0]"),
-        ("return np.float128(x)", "no float128: the widest are float64", "float128(x)"),
+        ("return np.float128(x)", "no such function or type", "float128(x)"),
         ("return {}", "nothing tells the type of its items", "return {}"),
         ("return inner(x)", "'nope'", "return x.nope # here"),
         # Of these Numba names the function alone.
         ("return [x, x]", "list(float32)", "def f(x):"),
-        ("return sorted(x)", "no such function of these types", "def f(x):"),
+        ("return sorted(x)", "no such function or type", "def f(x):"),
         ("x + 1", "returns nothing", "def f(x):"),
         ("y = x + 1\nreturn y.upper()", "'upper'", "return y.upper()"),
         ("a, b = x\nreturn a + b", "a float32, which has no items", "a, b = x"),
-        (
-            "y = 1 if x > 0 else 'a'\nwhile x > 1:\n    x -= 1\nreturn y",
-            *("a value is of one type, and there", "y = 1 if x > 0"),
-        ),
         (
             "if x > 0:\n    return 1 # one end\nreturn 'a' # one end",
             *("a value is of one type, and there", "# one end"),
         ),
         (
             "import math\nreturn math.sin(x)",
-            *("imports nothing: import at the top of", "import math"),
+            *("Python alone has what is there", "import math"),
         ),
-        ("with open('file'):\n    return x", "compiled code has no with", "with open"),
+        ("with open('file'):\n    return x", "Python alone has", "with open"),
         (
             "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    return 0.0",
-            *("cannot tell errors apart", "except ZeroDivisionError:"),
+            *("errors that are told apart", "except ZeroDivisionError:"),
         ),
         (
             "global LAST\nLAST = x\nreturn x",
-            *("writes no global: return what", "LAST = x"),
+            *("Python alone has what is there", "LAST = x"),
         ),
     ],
 )
@@ -89,23 +84,17 @@ def test_the_reason_the_line_and_the_types_are_told(device, written, body, words
 
 
 def test_functions_of_real_numbers_say_which_take_complex_ones():
-    def logarithm(x):
-        return math.log(x)
-
-    with pytest.raises(TypeError, match=r"there is log\(complex128\): use np\.log"):
-        xdev.vectorize(logarithm)(np.ones(3, complex))
+    logarithm = xdev.vectorize(lambda x: math.log(x) + 1)
+    words = r"there is log\(complex128\): use np\.log"
+    with pytest.raises(TypeError, match=words) as caught:
+        logarithm(np.ones(3, complex))
+    assert caught.value.__cause__ is None  # the compiler's own traceback
+    assert caught.value.__suppress_context__
 
 
 @numba.njit
 def failing(x):
     return x.nope
-
-
-def test_the_compilers_own_traceback_is_not_shown():
-    with pytest.raises(TypeError) as caught:
-        xdev.vectorize(failing.py_func)(np.ones(3))
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
 
 
 class Held:
@@ -135,25 +124,22 @@ LINE, SQUARE, BYTES = np.ones(3), np.ones((3, 3)), np.ones(3, "i1")
 COMPLEX, FIXED = np.ones(3, complex), np.ones(3)
 FIXED.flags.writeable = False
 VALUE = r"number is read or written there, of its type {}: not setitem.*, {}\)"
-INDEX = "an index is an integer, and one there is of type {}: "
+INDEX = "an index is an integer, and one there is of type {}"
 COUNT = r"an array of 1 dimension\(s\) has 1 index\(es\), and one number is"
 MEMORY = "which @kernel and @guvectorize do not have: pass an array, or use a tuple"
 ADD = r"xdev\.atomic\.add\(array, index, value\)"
-CAS = r"xdev\.atomic\.cas\(array, index, expected, value\)"
+COUNTS = r"three arguments, \(array, index, value\), and cas four, .*not "
 
 
 @pytest.mark.parametrize(
     ("body", "x", "out", "words"),
     [
         ("out[i] = x[i]", COMPLEX, LINE, VALUE.format("float64", "complex128")),
-        ("out[i, 0] = x[i]", COMPLEX, SQUARE, VALUE.format("float64", "complex128")),
         ("out[i] = None", LINE, LINE, VALUE.format("float64", "none")),
-        ("out[i] = x[i]", SQUARE, LINE, VALUE.format("float64", r"array\(.*")),
         ("out[i] = x[i * 1.0]", LINE, LINE, INDEX.format("float64")),
         ("out[i] = x[i, i * 1.0]", SQUARE, LINE, INDEX.format("float64")),
         ("out[i] = x['a']", LINE, LINE, INDEX.format(r"Literal\[str\]\(a\)")),
         ("out[i] = x[i, 0]", LINE, LINE, COUNT),
-        ("out[i, i] = x[i]", LINE, LINE, COUNT),
         ("out[i] = x[i]", LINE, FIXED, "read-only|may only be read"),
         ("made = [x[i]]\nout[i] = made[0]", LINE, LINE, f"{MEMORY}.*made = "),
         (
@@ -166,11 +152,11 @@ CAS = r"xdev\.atomic\.cas\(array, index, expected, value\)"
         ),
         (
             "xdev.atomic.add(out, i)",
-            *(LINE, LINE, rf"{ADD} has three arguments: not add\(array\(float64"),
+            *(LINE, LINE, rf"{COUNTS}add\(array\(float64"),
         ),
         (
             "xdev.atomic.cas(out, i, x[i])",
-            *(LINE, LINE, rf"{CAS} has four arguments: not cas\(array\(float64"),
+            *(LINE, LINE, rf"{COUNTS}cas\(array\(float64"),
         ),
     ],
 )

@@ -8,6 +8,7 @@ makes many more.
 """
 
 import linecache
+import operator
 import os
 import random
 import re
@@ -19,7 +20,7 @@ import pytest
 import xdev
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-SEEDS = range(4000 if DEEP else 16)
+SEEDS = range(4000 if DEEP else 20)
 DTYPES = "BbHhIilLfd"
 
 
@@ -152,13 +153,14 @@ class Program:
 FORMS = {
     "T": "(T O T); (T O W); (W O T); (T O N); (-T); abs(T); E(T, T); E(T, W);"
     "E(N, T, T); (T if C else T); ((W if C else T) + T); (C * T); (T + (C));"
-    "helper(T, T); helper(T, N); (T * sign(T)); (T ** 2)",
+    "helper(T, T); helper(T, N); (T * sign(T)); (T ** 2); pow(T, 2); np.where(C, T, T);"
+    "operator.mul(T, T); np.subtract(T, N); np.maximum(T, T)",
     "W": "(W A W); (W D N); (W if C else W); abs(W); max(W, W); min(N, W); int(C);"
-    "int(T % 100); (-W); round(T % 50)",
+    "int(T % 100); (-W); round(T % 50); (len((x, y)) * W)",
     "F": "(F A F); (F A W); (W / 4); float(T); (F if C else F); abs(F)",
     "R": "(T / T); (R O T); (W O R); (R / F); (T * 1.25); (R if C else R)",
     "C": "(T S T); (T S W); (W S W); (R S T); (T S T < W); (not C); (C and C);"
-    "(C or C); bool(T)",
+    "(C or C); bool(T); operator.lt(T, T); np.not_equal(T, T)",
 }
 OF_INTEGERS = "; (T B T); (T B N); (~T); (T << K); (T >> K)"
 OF_FLOATS = "; (T O F); (F O T); (T / T)"
@@ -250,9 +252,11 @@ def prepared(seed):
     """Return a random program, its text, arguments, Python's results and its ufunc."""
     program = Program(seed)
     text = program.text("program")
-    plain = {"helper": lambda x, y: helper(x, type(x)(y)), "sign": sign, "np": np}
+    plain = {"helper": lambda x, y: helper(x, type(x)(y)), "sign": sign}
     plain |= {"min": extreme(min), "max": extreme(max)}
-    inner = {"helper": xdev.vectorize(helper), "sign": xdev.vectorize(sign), "np": np}
+    inner = {"helper": xdev.vectorize(helper), "sign": xdev.vectorize(sign)}
+    for names in (plain, inner):
+        names.update(np=np, operator=operator)
     arguments = values(program.char)
     rows = reference(loaded(text, "program", plain), *arguments)
     ours = xdev.vectorize(loaded(text, "program", inner))

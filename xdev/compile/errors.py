@@ -6,7 +6,6 @@ import linecache
 import pickle
 import re
 from contextlib import contextmanager, suppress
-from dis import get_instructions
 from functools import reduce
 from pathlib import Path
 from types import CellType
@@ -25,6 +24,10 @@ _CALL = r"No implementation of function .* for signature: *>>> *"
 _NEW = r"(?:typeddict_empty|_ol_array_allocate|(?:zeros|ones|empty|full)(?:_like)?)"
 _NUMBER = r"(?P<number>bool|(?:u?int|float|complex)\d+)"
 _NONE = ": use operators, math and NumPy's functions of numbers"
+_LOOP = (
+    ": write a loop over the elements, as m = max(m, x[i]) or s += x[i] * y[i], or "
+    "compute it outside"
+)
 _READ = "; from outside, compiled code reads numbers, tuples and functions"
 _GLOBAL = r"Untyped global name '(\w+)':.* <class "
 # Elements of arrays: how Numba shows x[i] and x[i] = y.
@@ -34,36 +37,31 @@ _PLACE = r"(?:u?int\d+|Literal\[int\]\(-?\d+\)|slice<[^>]*>)"
 _ODD = r"(?P<odd>(?:float|complex)\d+|bool|none|unicode_type|Literal\[str\]\(.*?\))"
 _BEFORE = rf"(?:Tuple\((?:{_PLACE}, )*|UniTuple\()?"  # what stands before an odd index
 # Atomics: how Numba shows that one of another number of arguments is not known.
-_ATOMIC = r"<function {} at \w+>\)[^>]*>>> (\w+\(.*\))\n(?s:.*)grid\.py"
+_ATOMIC = (
+    r"<function \w+ at \w+>\)[^>]*>>> ((?:add|max|min|cas)\(.*\))\n(?s:.*)grid\.py"
+)
 # What stands anywhere in a compiler's text: the first holds, before all of PLAIN.
 WITHIN = {
     r"TypingError: (xdev\.atomic\..+)": r"\1",
-    _ATOMIC.format("(add|max|min)"): (
-        r"xdev.atomic.\1(array, index, value) has three arguments: not \2"
-    ),
-    _ATOMIC.format("cas"): (
-        r"xdev.atomic.cas(array, index, expected, value) has four arguments: not \1"
+    _ATOMIC: (
+        "each of xdev.atomic.add, max and min has three arguments, (array, index, "
+        r"value), and cas four, (array, index, expected, value): not \1"
     ),
 }
 # What its first words are: the first holds.
 PLAIN = {
-    rf"{_CALL}(?P<all>(?:static_)?setitem\(readonly array.*)": (
-        r"an array that may only be read is written there: not \g<all>"
+    rf"{_CALL}(?:static_)?setitem\(readonly array.*": (
+        "an array that may only be read is written there"
     ),
-    rf"{_CALL}(?P<all>{_ITEM}{_ARRAY}, {_BEFORE}{_ODD}.*)": (
-        r"an index is an integer, and one there is of type \g<odd>: not \g<all>"
+    rf"{_CALL}{_ITEM}{_ARRAY}, {_BEFORE}{_ODD}.*": (
+        r"an index is an integer, and one there is of type \g<odd>"
     ),
     rf"{_CALL}(?P<all>{_ITEM}{_ARRAY}.*)": (
         r"an array of \g<axes> dimension(s) has \g<axes> index(es), and one number is "
         r"read or written there, of its type \g<dtype>: not \g<all>"
     ),
-    rf"{_CALL}(?P<all>{_ITEM}{_NUMBER}, .*)": (
-        r"one number is there, a \g<number>, which has no index: not \g<all>"
-    ),
-    rf"{_CALL}(?:exception_match|mark_try_block)\(.*|"
-    r"'\w+' object has no attribute '(?:set_try_status|exc_class)'": (
-        "compiled code cannot tell errors apart, and on CUDA has no try at all: test "
-        "the values first"
+    rf"{_CALL}{_ITEM}{_NUMBER}, .*": (
+        r"one number is there, a \g<number>, which has no index"
     ),
     rf"NRT required but not enabled|{_CALL}{_NEW}\(.*": (
         "new memory is asked for, as lists, dicts, strings, new arrays, x * 2 of an "
@@ -74,18 +72,23 @@ PLAIN = {
         r"math's functions are of real numbers, and there is \1: use np.\2"
     ),
     rf"{_CALL}(?:npy_|array_|arr_)?(?P<name>\w+)\((?P<all>.*\barray\(.*)\)": (
-        r"compiled code has no \g<name> of an array: write a loop over the elements, "
-        r"as m = max(m, x[i]) or s += x[i] * y[i], or compute it outside: not "
-        r"\g<name>(\g<all>)"
+        rf"compiled code has no \g<name> of an array{_LOOP}: not \g<name>(\g<all>)"
+    ),
+    r"scipy .* is required for linear algebra.*": (
+        f"compiled code has no linear algebra{_LOOP}"
+    ),
+    rf"{_CALL}(?:exception_match|mark_try_block)\(.*|'\w+' object has no attribute "
+    r"'(?:set_try_status|exc_class)'|Illegal IR, del .*|The use of yield in a .*"
+    r"|The 'with\b.*|Unsupported context .*|Use of unsupported opcode .*": (
+        "Python alone has what is there, as with, del, import, global, generators, and "
+        "errors that are told apart: test the values first, write a loop, import at "
+        "the top of the module, return what is computed"
     ),
     rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
-    # So it says where a function is known, but not for these types.
-    r"Implementation function returned by `@overload` has an unexpected type\..*": (
-        "compiled code has no such function of these types, as sorted of a number"
-        f"{_NONE}"
-    ),
-    r"(float128|complex256)": (
-        r"compiled code has no \1: the widest are float64 and complex128"
+    # So it says where a function is known, but not for these types, or a type is not.
+    r"Implementation function returned by `@overload` .*|(float128|complex256)"
+    r"|<class '[\w.]+\.\w+'>": (
+        f"compiled code has no such function or type, as sorted and float128{_NONE}"
     ),
     r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
         rf"compiled code has no \2.\1{_NONE}"
@@ -94,22 +97,21 @@ PLAIN = {
         rf"compiled code has no \1{_NONE}"
     ),
     rf"Unknown attribute '(\w+)' of type {_NUMBER}": (
-        r"one number is there, a \g<number>, which has no '\1' (\g<0>)"
+        r"one number is there, a \g<number>, which has no '\1'"
     ),
     rf"(?:Invalid use of getiter with parameters \(|failed to unpack ){_NUMBER}\)?": (
-        r"one number is there, a \g<number>, which has no items (\g<0>)"
+        r"one number is there, a \g<number>, which has no items"
     ),
-    rf"{_GLOBAL}'function'>": (rf"compiled code has no \1{_NONE} (\g<0>)"),
-    rf"{_GLOBAL}'type'>": rf"'\1' is a class{_READ} (\g<0>)",
-    rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ} (\g<0>)",
+    rf"{_GLOBAL}'function'>": rf"compiled code has no \1{_NONE}",
+    rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ}",
     r"The use of a (?:reflected )?(\w+)\(.*? variable '(\w+)' in globals.*": (
-        rf"'\2' is of class \1{_READ} (\g<0>)"
+        rf"'\2' is of class \1{_READ}"
     ),
     # So says numba-cuda, which does not know the name any more.
     r"<.+\.OverloadSelector object at \w+>, \((.+?),?\)": rf"there is a \1{_READ}",
     r"(?:Can't unify return type from the following types:|Cannot unify) "
     r"(.+?)(?:,| and) (\S+) .*": (
-        r"a value is of one type, and there it is \1 on one path, \2 on another (\g<0>)"
+        r"a value is of one type, and there it is \1 on one path, \2 on another"
     ),
     r"Cannot infer the type of variable .*, have imprecise type: "
     r"(?:reflected )?(?:DictType|list|set)\b.*": (
@@ -126,43 +128,18 @@ PLAIN = {
     ),
     r"Type of variable '.+' cannot be determined.*": (
         "the type of a value there cannot be told: where an assignment stands inside "
-        r"an expression (y := …), write it before, on a line of its own (\g<0>)"
+        "an expression (y := …), write it before, on a line of its own"
     ),
-    r"scipy .* is required for linear algebra.*": (
-        "compiled code has no linear algebra, as np.dot, x @ y and np.linalg: write a "
-        "loop over the elements, as s += x[i] * y[i], or compute it outside"
-    ),
-    r"Illegal IR, del found at: .*": "compiled code has no del: leave that line out",
-    r"The use of yield in a closure is unsupported.*": (
-        "a generator expression is there, as in sum(… for …): write a loop"
-    ),
-    r"The 'with\b.*|Unsupported context manager in use": "compiled code has no with",
-    r"Use of unsupported opcode \(IMPORT_NAME\).*": (
-        "compiled code imports nothing: import at the top of the module"
-    ),
-    r"Use of unsupported opcode \((?:STORE|DELETE)_GLOBAL\).*": (
-        "compiled code writes no global: return what it computes"
-    ),
-    # So it ends where it looks a type up that it does not know.
-    r"<class '[\w.]+\.(\w+)'>": rf"compiled code has no \1 there{_NONE}",
 }
 
 
 def plain(text: str, whole: str = "") -> str:
-    """Return what a compiler's words mean, in plain ones where they are known.
-
-    Parameters
-    ----------
-    text : str
-        Its first words, in one line.
-    whole : str
-        All that it said.
+    """Return what a compiler's first words, in one line, mean; ``whole`` are all.
 
     Examples
     --------
     >>> plain("Unknown attribute 'shape' of type float64")
-    "one number is there, a float64, which has no 'shape' (Unknown attribute 'shape' of
-    type float64)"
+    "one number is there, a float64, which has no 'shape'"
     """
     for words, meaning in WITHIN.items():
         if match := re.search(words, whole):
@@ -198,7 +175,8 @@ def explained(
     except (TypeError, MemoryError, OSError, XdevError):
         raise
     except Exception as error:  # noqa: BLE001 - as it says above
-        raise compile_error(function, inputs, error, place) from cause(error)
+        own = error if _config.debug() else None  # fifty lines of the compiler's own
+        raise compile_error(function, inputs, error, place) from own
 
 
 def compile_error(
@@ -231,14 +209,6 @@ def compile_error(
     _drop_frames(function)
     call = f"{function.__name__}({', '.join(map(str, inputs))})"
     return TypeError(f"cannot compile {call}{place}: {reason(error, function)}")
-
-
-def cause(error: Exception) -> Exception | None:
-    """Return what a traceback shows of a compiler: its own fifty lines for debugging.
-
-    A :func:`compile_error` has all of them that is about the function.
-    """
-    return error if _config.debug() else None
 
 
 def _drop_frames(function: Callable[..., Any], *above: Any) -> None:
@@ -359,8 +329,7 @@ def refuse_faults(
             "it needs the Python interpreter, as print and objmode do, which compiled "
             "loops run without: to see values, write them into an array"
         )
-        fault = RuntimeError(message + _printing(function))
-        raise compile_error(function, shown, fault)
+        raise compile_error(function, shown, RuntimeError(message))
     libraries = Path(_optional.numba().__file__).parent, Path(__file__).parent
     for kind, args, place in _raised(text):
         own = place is not None and not any(
@@ -393,11 +362,3 @@ def _raised(text: str) -> Iterator[tuple[Any, Any, Any]]:
         )
         error = pickle.loads(data)  # noqa: S301 - Numba has just written it
         yield error if len(error) == 3 else (*error, None)  # noqa: PLR2004
-
-
-def _printing(function: Callable[..., Any]) -> str:
-    """Return the place where a function names ``print``, as compilers tell places."""
-    code = function.__code__
-    named = (i.positions for i in get_instructions(code) if i.argval == "print")
-    lines = (place.lineno for place in named if place is not None)
-    return next((f'\nFile "{code.co_filename}", line {n}' for n in lines), "")

@@ -82,9 +82,10 @@ def _listed(names: tuple[str, ...]) -> str:
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
     if label == "out":
-        what = type_name(x)
         return TypeError(
-            f"xdev.{name}: out is not an array but {what}: {_no_out(name, x)}"
+            f"xdev.{name}: out is not an array but {type_name(x)}: what comes after "
+            "the inputs is where to write: leave it out, or give an array of the "
+            "result's shape"
         )
     # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
     maker = "numpy" if isinstance(x, np.generic) else "xdev"
@@ -97,19 +98,6 @@ def no_values(obj: Any) -> TypeError | None:
     if isinstance(obj, type) or hasattr(obj, "tocsr"):
         return no_array("asarray", "obj", obj)
     return None
-
-
-def _no_out(name: str, x: Any) -> str:
-    """Return the way out for an ``out`` that is no array: of NumPy's order, mostly."""
-    if name == "round" and isinstance(x, int | np.integer):
-        return (
-            f"round has no decimals in the standard, and what comes second is where to "
-            f"write: xdev.round(x * 10**{x}) / 10**{x}"
-        )
-    return (
-        "what comes after the inputs is where to write: leave it out, or give an array "
-        "of the result's shape"
-    )
 
 
 def no_sequence(name: str, label: str, x: Any) -> TypeError:
@@ -146,12 +134,10 @@ def no_product(x1: Any, x2: Any) -> ValueError | None:
     shapes = f"xdev.matmul: x1 is of shape {x1.shape} and x2 of shape {x2.shape}"
     if not (x1.ndim and x2.ndim):
         return ValueError(f"{shapes}: a number multiplies by xdev.multiply(x1, x2)")
-    columns, rows = x1.shape[-1], x2.shape[-2:][0]
-    if columns != rows:
+    if x1.shape[-1] != x2.shape[-2:][0]:
         return ValueError(
-            f"{shapes}: the last axis of x1 has {columns} elements and the "
-            f"{'second last' if x2.ndim > 1 else 'only'} one of x2 {rows}, and they "
-            f"must be equal: xdev.matrix_transpose(x) swaps the last two axes"
+            f"{shapes}: the last axis of x1 must be as long as the last but one, or "
+            "the only one, of x2: xdev.matrix_transpose(x) swaps the last two axes"
         )
     try:
         np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -267,6 +253,9 @@ def _way(label: str, like: str, target: Device | None) -> str:
     if target.library:
         return f"xdev.asarray({label}, device=xdev.device_of({like}))"
     return f"xdev.to_device({label}, '{target}')"
+
+
+# Of an output that cannot be written.
 
 
 def misfit(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> ValueError:

@@ -161,7 +161,9 @@ def on_fake(
         results = tuple(named.pop(label) for label in outputs)
         return loops(values, results or None, **named)
 
-    return run(f"{name}()", apart, *inputs, **outputs, **keywords)
+    named = outputs | keywords
+    own = () if named.keys() & {*labels} else tuple(labels)
+    return run(f"{name}()", apart, *inputs, names=own, **named)
 
 
 def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:

@@ -14,49 +14,50 @@ rounds than the first: there all names are assigned that each round assigns.
 from __future__ import annotations
 
 import ast
-from functools import reduce
+from functools import partial, reduce
 from itertools import count, zip_longest
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from xdev.ufunc.kinds import (
-    BOOL,
-    Kind,
-    binary,
-    is_dtype,
-    joined,
-    kind_of,
-    of_call,
-    of_ufunc,
-    real,
-    reduces_number,
-    same,
-    together,
-    unary,
-    weak,
-)
+from xdev.ufunc import kinds
 from xdev.ufunc.sources import bound_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from xdev.ufunc.kinds import Called, Kind
     from xdev.ufunc.sources import FunctionScope
 
-
-#: The kinds of names, and those that are assigned; None: nothing runs here.
-State = tuple[dict[str, Kind] | None, frozenset[str] | None]
 ROUNDS = 8  # of a loop, after which what still changes is taken for not known
-NOWHERE: State = None, None
+
+
+class State(NamedTuple):
+    """The kinds of names, and those that are assigned; None: only ``break`` goes on."""
+
+    kinds: dict[str, Kind]
+    assigned: frozenset[str] | None
+
+    def copy(self) -> State:
+        """Return one whose kinds may be changed."""
+        return State(dict(self.kinds), self.assigned)
+
+
+NOWHERE = State({}, None)  # where nothing runs
 
 
 @final
 class Flow(ast.NodeVisitor):
-    """The kinds of a function's expressions.
+    """The kinds of a function's expressions, and those that they are wanted in.
+
+    An operand is wanted in its operator's kind, an argument as a function takes it, a
+    result in the dtype of all: there a rewriter casts, and types numbers. It leaves as
+    it is what is wanted in no kind. Where something is wanted in None, what stands
+    beside it is not known.
 
     Parameters
     ----------
-    tree : ast.FunctionDef
+    tree : ast.FunctionDef or ast.Lambda
         Its source.
     own : set of str
         The names that it assigns, parameters among them.
@@ -65,65 +66,98 @@ class Flow(ast.NodeVisitor):
     scope : FunctionScope
         What its names stand for.
     called : callable
-        Returns what a call of an outside value makes of its arguments' kinds: the
-        dtypes that it takes, and what makes the function that compiled code calls, None
-        where they are not known; and the kind that it gives.
+        Returns what a call of an outside value makes of its arguments' kinds: those
+        that it takes, and that it gives; and what makes the function that compiled code
+        calls. None where it is not known.
     """
 
     def __init__(
         self,
-        tree: ast.FunctionDef,
+        tree: ast.FunctionDef | ast.Lambda,
         own: set[str],
         inputs: Sequence[Kind],
         scope: FunctionScope,
-        called: Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]],
+        called: Callable[[Any, tuple[Kind, ...]], tuple[Called, Any] | None],
     ) -> None:
         self._own, self._scope, self._called = own, scope, called
         self._kinds: dict[ast.AST, Kind] = {}
+        self.wanted: dict[ast.AST, Kind] = {}
+        self._state = State({}, frozenset())
         self._breaks, self._continues = list[State](), list[State]()
-        self._state = {}, frozenset()
         # What each round of the loops around assigns, and what of it may be read here.
         self._rounds, self._earlier = frozenset[str](), frozenset[str]()
         self._dtypes: dict[str, set[Any]] = {}
-        #: Of each call of a ufunc the dtypes that it takes, and ours for it.
-        self.taken: dict[ast.Call, tuple[tuple[np.dtype[Any], ...], Any]] = {}
+        #: What makes ours for the function that a call calls, and what tells it apart.
+        self.ours: dict[ast.Call, tuple[Any, Any]] = {}
         #: Calls of reductions of arrays that get numbers.
         self.reduced: list[ast.Call] = []
         #: Where names are read that may have no value.
         self.unassigned: list[ast.Name] = []
-        self._returned: dict[ast.AST, Kind] = {}
+        self._returned: dict[ast.expr | None, Kind] = {}
+        self._values: dict[ast.expr, set[str]] = {}  # with the names that they go to
         arguments = (each for each in ast.walk(tree.args) if isinstance(each, ast.arg))
         for argument, kind in zip_longest(arguments, inputs):
             self._name(argument.arg, kind)
-        self._block(tree.body)
-
-    @property
-    def _state(self) -> State:
-        names = self._names
-        return None if names is None else dict(names), self._assigned
-
-    @_state.setter
-    def _state(self, state: State) -> None:
-        names, self._assigned = state
-        self._names = None if names is None else dict(names)
+        self._block([tree.body] if isinstance(tree, ast.Lambda) else tree.body)
+        for value, names in self._values.items():
+            self._want_as_elsewhere(value, names)
+        self.want_results(None)
 
     @property
     def returned(self) -> Kind:
         """The kind of what the function returns."""
-        return reduce(together, self._returned.values()) if self._returned else None
+        return (
+            reduce(kinds.together, self._returned.values()) if self._returned else None
+        )
 
     def kind(self, node: ast.AST) -> Kind:
         """Return an expression's kind."""
         return self._kinds.get(node)
 
-    def dtypes_of(self, target: ast.expr) -> set[Any]:
+    def want(self, node: ast.expr | None, kind: Kind) -> None:
+        """Have a node in a kind, of conditions both answers, of tuples the items."""
+        if isinstance(node, ast.IfExp):
+            self.want(node.body, kind)
+            self.want(node.orelse, kind)
+        elif isinstance(node, ast.Tuple) and isinstance(kind, tuple):
+            for each, own in zip(node.elts, kind, strict=True):
+                self.want(each, own)
+        elif node is not None:
+            self.wanted[node] = kind
+
+    def want_results(self, kind: Kind) -> None:
+        """Have what is returned in a kind."""
+        for node in self._returned:
+            self.want(node, kind)
+
+    def _want_as_elsewhere(self, value: ast.expr, names: set[str]) -> None:
+        """Have a number that is assigned in the dtype that the names have elsewhere."""
+        number = self.kind(value)
+        if not kinds.is_number(number):
+            return
+        dtypes = {dtype for name in names for dtype in self.dtypes_of(name)}
+        dtypes = dtypes or {kinds.native(number)}
+        whole = type(number) is int and all(kinds.is_dtype(d, "iu") for d in dtypes)
+        if whole and len(dtypes) > 1:
+            dtypes = {kinds.INT64}
+        dtype: Kind = dtypes.pop() if len(dtypes) == 1 else None
+        self.want(value, None if whole and not kinds.fits(number, dtype) else dtype)
+
+    def _leave(self, *nodes: ast.expr) -> None:
+        """Leave numbers in indices, and casts of them, as they are."""
+        for node in nodes:
+            for each in ast.walk(node):
+                if self.wanted.get(each, each) is None:
+                    del self.wanted[each]
+
+    def dtypes_of(self, name: str) -> set[Any]:
         """Return the dtypes that a name ever has; None among them: one is not known."""
-        if not isinstance(target, ast.Name):
-            return {None}
-        return self._dtypes.get(target.id, set())
+        return self._dtypes.get(name, set())
 
     def visit(self, node: ast.AST) -> Kind:
-        """Go through a statement, or find an expression's kind."""
+        """Go through a statement, or find an expression's kind; not where none runs."""
+        if self._state is NOWHERE:
+            return None
         kind = super().visit(node)
         if isinstance(node, ast.expr):
             self._kinds[node] = kind
@@ -135,53 +169,53 @@ class Flow(ast.NodeVisitor):
         if not isinstance(node, ast.expr):
             return None
         number = self._scope.number(node)
-        return kind_of(self._scope.static(node)) if number is None else number
+        return kinds.kind_of(self._scope.static(node)) if number is None else number
 
     def _block(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
-            if node is not None and self._names is not None:
+            if node is not None:
                 self.visit(node)
+
+    # Statements.
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Bind each target."""
         kind = self.visit(node.value)
         for target in node.targets:
-            self._bind(target, kind)
+            self._bind(target, kind, node.value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Read the target, too."""
         name = isinstance(node.target, ast.Name)
         own = self._read(node.target) if name else self.visit(node.target)
-        self._bind(node.target, binary(node.op, own, self.visit(node.value)))
+        self._bind(node.target, kinds.operation(node.op, own, self.visit(node.value)))
+        self.want(node.value, None)
 
     def visit_Return(self, node: ast.Return) -> None:
-        """Leave the function."""
-        if node.value is None:
-            self._returned[node] = None
-        else:
+        """Leave the function, with what is returned: of conditions both answers."""
+        if node.value is not None:
             self.visit(node.value)
-            self._return(node.value)
+        self._return(node.value)
         self._state = NOWHERE
 
-    def _return(self, node: ast.expr) -> None:
-        """Keep what is returned, of conditions both answers."""
+    def _return(self, node: ast.expr | None) -> None:
         if isinstance(node, ast.IfExp):
             self._return(node.body)
             self._return(node.orelse)
         else:
-            self._returned[node] = self.kind(node)
+            self._returned[node] = None if node is None else self.kind(node)
 
     def _ways(self, *ways: Iterable[ast.AST | None]) -> None:
         """Go each of several ways, and on with what is after any of them."""
         before, earlier = self._state, self._earlier
         ends = list[State]()
         for nodes in ways:
-            self._state, self._earlier = before, earlier | self._rounds
+            self._state, self._earlier = before.copy(), earlier | self._rounds
             self._block(nodes)
             ends.append(self._state)
         self._state = _merged(*ends)
         # Where one way leaves, what follows stands behind a condition.
-        left = any(assigned is None for _, assigned in ends)
+        left = any(state.assigned is None for state in ends)
         self._earlier = earlier | self._rounds if left else earlier
 
     def visit_If(self, node: ast.If) -> None:
@@ -229,12 +263,12 @@ class Flow(ast.NodeVisitor):
         if isinstance(node, ast.For):
             self.visit(node.iter)
         outer = self._breaks, self._continues, self._rounds, self._earlier
-        (*_, around, earlier), assigned = outer, self._assigned
+        (*_, around, earlier), assigned = outer, self._state.assigned
         read = len(self.unassigned)
         for rounds in count():
             del self.unassigned[read:]
-            start = dict(self._known)
-            self._assigned, self._earlier = assigned, earlier
+            start = dict(self._state.kinds)
+            self._state, self._earlier = State(self._state.kinds, assigned), earlier
             self._breaks, self._continues = [], []
             if isinstance(node, ast.While):
                 self.visit(node.test)
@@ -242,19 +276,21 @@ class Flow(ast.NodeVisitor):
                 self._bind(node.target, self._element(node.iter))
             self._earlier = earlier | around
             self._block(node.body)
-            self._state = _merged(self._state, *self._continues, (start, None))
-            self._rounds = around | (self._assigned or frozenset())
-            changed = [n for n, k in self._known.items() if not same(k, start.get(n))]
+            self._state = _merged(self._state, *self._continues, State(start, None))
+            self._rounds = around | (self._state.assigned or frozenset())
+            names = self._state.kinds
+            changed = [
+                name for name in names if not kinds.same(names[name], start.get(name))
+            ]
             if rounds and not changed:
                 break
             if rounds > ROUNDS:
-                self._known.update(dict.fromkeys(changed))
+                names.update(dict.fromkeys(changed))
         breaks = self._breaks
         self._breaks, self._continues, self._rounds, self._earlier = outer
-        if isinstance(node, ast.While) and (
-            isinstance(node.test, ast.Constant) and node.test.value
-        ):
-            self._assigned = None  # but by ``break``
+        match node:
+            case ast.While(test=ast.Constant(value=True | 1)):
+                self._state = NOWHERE  # but by ``break``
         self._block(node.orelse)
         self._state = _merged(self._state, *breaks)
 
@@ -262,7 +298,7 @@ class Flow(ast.NodeVisitor):
 
     def visit_ListComp(self, node: Any) -> None:
         """Go through a loop that has names of its own."""
-        before = self._state
+        before = self._state.copy()
         for each in node.generators:
             self.visit(each.iter)
             self._bind(each.target, self._element(each.iter))
@@ -274,44 +310,50 @@ class Flow(ast.NodeVisitor):
     visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp  # noqa: N815
 
     def visit_Lambda(self, node: ast.Lambda | ast.FunctionDef) -> None:
-        """Look at the defaults; what is inside runs at another time."""
+        """Look at the defaults; the function inside has names of its own."""
         self._block((*node.args.defaults, *node.args.kw_defaults))
+        inside = Flow(node, bound_names(node), (), self._scope, self._called)
+        self.unassigned += inside.unassigned
+        self.wanted |= inside.wanted
+        self._kinds |= inside._kinds
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Bind the name; the function inside has names of its own."""
+        """Bind the name."""
         self.visit_Lambda(node)
         self._name(node.name, None)
-        own = bound_names(node)
-        self.unassigned += Flow(node, own, (), self._scope, self._called).unassigned
 
     def visit_alias(self, node: ast.alias) -> None:
         """Bind what is imported."""
         self._name((node.asname or node.name).partition(".")[0], None)
 
-    @property
-    def _known(self) -> dict[str, Kind]:
-        return {} if self._names is None else self._names
+    # Names.
 
     def _name(self, name: str, kind: Kind) -> None:
-        self._known[name] = kind
-        if self._assigned is not None:
-            self._assigned |= {name}
-        if kind is None or is_dtype(kind):
+        self._state.kinds[name] = kind
+        if (assigned := self._state.assigned) is not None:
+            self._state = State(self._state.kinds, assigned | {name})
+        if kind is None or kinds.is_dtype(kind):
             self._dtypes.setdefault(name, set()).add(kind)
 
-    def _bind(self, target: ast.expr, kind: Kind) -> None:
+    def _bind(
+        self, target: ast.expr, kind: Kind, value: ast.expr | None = None
+    ) -> None:
         match target:
             case ast.Name(id=name):
                 self._name(name, kind)
+                if value is not None:
+                    self._values.setdefault(value, set()).add(name)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 alike = isinstance(kind, tuple) and len(kind) == len(targets)
-                parts = kind if alike else [None] * len(targets)
-                for one, part in zip(targets, parts, strict=True):
-                    self._bind(one, part)
-            case ast.Starred(value=value):
-                self._bind(value, None)
+                items = kind if alike else [None] * len(targets)
+                parts = value.elts if alike and isinstance(value, ast.Tuple) else items
+                for one, own, part in zip(targets, items, parts, strict=True):
+                    self._bind(one, own, part if isinstance(part, ast.expr) else None)
+            case ast.Starred(value=several):
+                self._bind(several, None)
             case _:
                 self.visit(target)
+                self.want(value, None)
 
     def visit_Name(self, node: ast.Name) -> Kind:
         """Read, assign, or delete a name."""
@@ -319,47 +361,68 @@ class Flow(ast.NodeVisitor):
             return self._read(node)
         if isinstance(node.ctx, ast.Store):
             self._name(node.id, None)
-        elif self._assigned is not None:
-            self._assigned -= {node.id}
+        elif (assigned := self._state.assigned) is not None:
+            self._state = State(self._state.kinds, assigned - {node.id})
         return None
 
     def _read(self, node: Any) -> Kind:
         """Return what a name was bound to last, or stands for outside."""
-        assigned = self._assigned
+        names, assigned = self._state
         if assigned is not None and node.id in self._own - assigned - self._earlier:
             self.unassigned.append(node)
-        inside = node.id in self._known
-        return self._known[node.id] if inside else self.generic_visit(node)
+        return names[node.id] if node.id in names else self.generic_visit(node)
+
+    # Expressions.
 
     def visit_Constant(self, node: ast.Constant) -> Kind:
         """Return a number, or the kind of a bool."""
-        return kind_of(node.value)
+        return kinds.kind_of(node.value)
 
     def visit_BinOp(self, node: ast.BinOp) -> Kind:
         """Return what NumPy makes of two."""
-        return binary(node.op, self.visit(node.left), self.visit(node.right))
+        own = self.visit(node.left), self.visit(node.right)
+        kind = kinds.operation(node.op, *own)
+        self.want(node.left, kind)
+        power = isinstance(node.op, ast.Pow) and not kinds.same(kind, kinds.UNSIGNED)
+        if power and kinds.weak(own[1]) is int:
+            self.wanted.pop(node.right, None)  # compilers multiply, in int64
+        else:
+            self.want(node.right, kind)
+        return kind
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Kind:
         """Return what NumPy makes of one."""
-        return unary(node.op, self.visit(node.operand))
+        kind = kinds.operation(node.op, self.visit(node.operand))
+        if self._scope.number(node) is None:  # else the sign is the number's
+            self.want(node.operand, kind)
+        return kind
 
     def visit_Compare(self, node: ast.Compare) -> Kind:
-        """Return the kind of bools."""
-        for each in (node.left, *node.comparators):
-            self.visit(each)
-        return BOOL
+        """Return the kind of bools, of integers that compilers compare as they are."""
+        parts = [node.left, *node.comparators]
+        own = [self.visit(each) for each in parts]
+        common = reduce(partial(kinds.operated, np.maximum), own)
+        exact = kinds.is_dtype(common, "iu") or kinds.exact_alone(*own)
+        for each, kind in zip(parts, own, strict=True):
+            if exact and not (type(kind) is int and kinds.fits(kind, common)):
+                self.wanted.pop(each, None)
+            else:
+                self.want(each, common)
+        return kinds.BOOL
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Kind:
         """Return what any of the values is; the first is read, perhaps the others."""
         self.visit(node.values[0])
         self._ways(node.values[1:], ())
-        return reduce(joined, map(self.kind, node.values))
+        return reduce(kinds.joined, map(self.kind, node.values))
 
     def visit_IfExp(self, node: ast.IfExp) -> Kind:
         """Return what either is."""
         self.visit(node.test)
         self._ways([node.body], [node.orelse])
-        return joined(self.kind(node.body), self.kind(node.orelse))
+        kind = kinds.joined(self.kind(node.body), self.kind(node.orelse))
+        self.want(node, kind)
+        return kind
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Kind:
         """Bind a name inside an expression."""
@@ -368,46 +431,52 @@ class Flow(ast.NodeVisitor):
         return kind
 
     def visit_Tuple(self, node: ast.Tuple) -> Kind:
-        """Return the items' kinds, where they are as many as are written."""
-        kinds = tuple([self.visit(each) for each in node.elts])
+        """Return the items' kinds; numbers have one dtype, so that any index serves."""
+        items = tuple([self.visit(each) for each in node.elts])
+        numbers = bool(items) and all(map(kinds.is_number, items))
+        for each in node.elts:
+            self.want(each, kinds.part(items) if numbers else None)
         starred = any(isinstance(each, ast.Starred) for each in node.elts)
-        return None if starred else kinds
+        return None if starred else items
 
     def visit_Subscript(self, node: ast.Subscript) -> Kind:
         """Return the kind of a tuple's item."""
         self.visit(node.slice)
-        return _part(self.visit(node.value), self._scope.number(node.slice))
+        self._leave(node.slice)
+        return kinds.part(self.visit(node.value), self._scope.number(node.slice))
 
     def visit_Attribute(self, node: ast.Attribute) -> Kind:
         """Return the kind of a module's value, or of a number's part."""
         constant = self._scope.static(node)
         if constant is not None:
-            return kind_of(constant)
+            return kinds.kind_of(constant)
         kind = self.visit(node.value)
-        if node.attr in {"real", "imag"} and is_dtype(kind, "iufc"):
-            return real(kind)
+        if node.attr in {"real", "imag"} and kinds.is_dtype(kind, "iufc"):
+            return kinds.real(kind)
         return None
 
     def visit_Call(self, node: ast.Call) -> Kind:
         """Return what a function makes of its arguments."""
         self.visit(node.func)
-        kinds = tuple([self.visit(each) for each in node.args])
-        self._block(word.value for word in node.keywords)
-        function = self._scope.static(node.func)
-        name = self._scope.builtin(node.func)
-        if reduces_number(function, kinds):
+        given = tuple([self.visit(each) for each in node.args])
+        words = [word.value for word in node.keywords]
+        self._block(words)
+        function, name = self._scope.static(node.func), self._scope.builtin(node.func)
+        for each in node.args:
+            self.want(each, None)
+        exact = name == "range" or isinstance(function, type)
+        self._leave(*words, *(node.args if exact else ()))
+        if kinds.reduces_number(function, given):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None
-        if (kind := of_call(name, function, kinds)) is not None:
-            return kind
-        if isinstance(function, np.ufunc):
-            dtypes, kind = of_ufunc(function, kinds)
-            taken = None if dtypes is None else (dtypes, None)
-        else:
-            taken, kind = self._called(function, kinds)
-        if taken is not None:
-            self.taken[node] = taken
+        taken, kind = kinds.of_call(name, function, given)
+        self.ours.pop(node, None)
+        if kind is None and (inner := self._called(function, given)):
+            (taken, kind), make = inner
+            self.ours[node] = make, taken
+        for each, own in zip(node.args, taken or (), strict=False):
+            self.want(each, own)  # defaults have no argument
         return kind
 
     def _element(self, iterated: ast.expr) -> Kind:
@@ -415,17 +484,7 @@ class Flow(ast.NodeVisitor):
         if isinstance(iterated, ast.Call):
             ranged = self._scope.builtin(iterated.func) == "range"
             return int if ranged else None
-        return _part(self.kind(iterated), None)
-
-
-def _part(kind: Kind, index: Any) -> Kind:
-    """Return the kind of a tuple's item, or of any where the index is no number."""
-    if not isinstance(kind, tuple) or not kind:
-        return None
-    if type(index) is int and -len(kind) <= index < len(kind):
-        return kind[index]
-    kind_of_all = reduce(joined, kind)
-    return weak(kind_of_all) or kind_of_all
+        return kinds.part(self.kind(iterated))
 
 
 def _merged(*ways: State) -> State:
@@ -433,14 +492,16 @@ def _merged(*ways: State) -> State:
 
     One without a name does not read it.
     """
-    names = [own for own, _ in ways if own is not None]
-    ends = [assigned for _, assigned in ways if assigned is not None]
-    return (
-        reduce(_joined, names) if names else None,
-        frozenset.intersection(*ends) if ends else None,
-    )
+    states = [state for state in ways if state is not NOWHERE]
+    if not states:
+        return NOWHERE
+    ends = [state.assigned for state in states if state.assigned is not None]
+    names = reduce(_joined, [state.kinds for state in states])
+    return State(names, frozenset.intersection(*ends) if ends else None)
 
 
 def _joined(one: dict[str, Kind], other: dict[str, Kind]) -> dict[str, Kind]:
-    shared = {name: joined(one[name], other[name]) for name in one if name in other}
+    shared = {
+        name: kinds.joined(one[name], other[name]) for name in one if name in other
+    }
     return one | other | shared

@@ -8,7 +8,7 @@ import linecache
 import sys
 from dis import get_instructions, opmap
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from xdev.ufunc import sources
 from xdev.ufunc.sources import WEAK, FunctionScope, numpys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -195,13 +195,14 @@ def dtype_of(x: Any) -> np.dtype[Any]:
         return np.result_type(x)
     if dtype is None and (interface := getattr(x, "__cuda_array_interface__", None)):
         dtype = interface["typestr"]
+    listed = isinstance(x, list | tuple)
     try:
         result = np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
     except (TypeError, ValueError):
-        if dtype is None and _is_list(x):
+        if dtype is None and listed:
             raise  # NumPy says what is wrong in it
         result = None
-    if result is None or (dtype is None and result.hasobject and not _is_list(x)):
+    if result is None or (dtype is None and result.hasobject and not listed):
         raise TypeError(
             f"{type(x).__name__} object has no dtype that NumPy knows: pass an array "
             "(xdev.asarray) or a number"
@@ -224,10 +225,6 @@ def is_collection(x: Any) -> bool:
     return isinstance(x, array)
 
 
-def _is_list(x: Any) -> bool:
-    return isinstance(x, list | tuple)
-
-
 # Parameters that count: ends of ``range``, and indices.
 #
 # Beside floats a Python integer given for one stays an integer. A parameter that does
@@ -245,8 +242,6 @@ class CountingParameters:
     function : callable
         The function; without a source, no parameter is known to count.
     """
-
-    __slots__ = ("_alone", "_used")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         code = function.__code__
@@ -324,10 +319,7 @@ def _names(tree: ast.AST) -> Iterator[str]:
 # The parameters of a scalar function, and what it may not be.
 
 RAISE = opmap["RAISE_VARARGS"]  # every other byte of code is an instruction
-DEFERRED = {
-    inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR: "an async function",
-    inspect.CO_GENERATOR: "a generator function",
-}
+DEFERRED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 MEMBERS = ATTRIBUTES | {"LOAD_CONST"}  # no outside names
 NEIGHBOURS = np.nextafter, np.spacing
@@ -362,8 +354,7 @@ def counted(
             else "vectorize needs a Python function of one or more positional "
             f"parameters {others}, not {name}"
         )
-    refuse_deferred(function)
-    refuse_raising(
+    refuse_deferred_or_raising(
         function,
         "a ufunc cannot do per element: return math.nan, or check the arrays before "
         "the call",
@@ -379,31 +370,17 @@ def positional(function: Any) -> list[inspect.Parameter] | None:
     return parameters if python and all(p.kind in plain for p in parameters) else None
 
 
-def refuse_deferred(function: Callable[..., Any]) -> None:
-    """Refuse a function whose call computes nothing yet.
+def refuse_deferred_or_raising(function: Callable[..., Any], way: str) -> None:
+    """Refuse a function whose call computes nothing yet, or that raises.
 
-    Raises
-    ------
-    TypeError
-        It is a coroutine or a generator.
-    """
-    for flags, what in DEFERRED.items():
-        if function.__code__.co_flags & flags:
-            raise TypeError(
-                f"{function.__name__} is {what}, whose call computes nothing yet: "
-                "write a plain function, without async, await and yield"
-            )
-
-
-def refuse_raising(function: Callable[..., Any], way: str) -> None:
-    """Refuse a function that raises; ``way`` says who cannot, and what to do.
-
-    Raises
-    ------
-    TypeError
-        It does; the text has the line.
+    ``way`` says who cannot raise, and what to do.
     """
     code = function.__code__
+    if code.co_flags & DEFERRED:
+        raise TypeError(
+            f"{function.__name__} is async, or a generator, whose call computes "
+            "nothing yet: write a plain function, without async, await and yield"
+        )
     if RAISE not in code.co_code[::2]:
         return
     places = (x.positions for x in get_instructions(code) if x.opcode == RAISE)
@@ -436,12 +413,8 @@ def refuse_arrays(
     TypeError
         It does; the text has the line.
     """
-    if not any(
-        isinstance(x, ModuleType | tuple) or _is_array(x) for x in outside.values()
-    ):
-        return
     for label, value, line in _read(function.__code__, outside):
-        if _is_array(value) or (isinstance(value, tuple) and _holds_array(value)):
+        if _is_array(value):
             what = "an array of the tuple" if isinstance(value, tuple) else "the array"
             raise TypeError(
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
@@ -449,75 +422,19 @@ def refuse_arrays(
             )
 
 
-def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:
-    """Refuse a function that adds to a number which it was given, and never reads it.
-
-    The caller's number stays as it is, as in Python, where arrays change.
-
-    Parameters
-    ----------
-    function : callable
-        The Python function.
-    numbers : iterable of str
-        Its parameters that are numbers.
-
-    Raises
-    ------
-    TypeError
-        There is such a number; the text has the line.
-    """
-    source = sources.find(function.__code__)
-    nodes = [] if source is None else [*ast.walk(source.node)]
-    for name in numbers:
-        own = [node for node in nodes if _adds(node, name)]
-        within = {each for node in own for each in ast.walk(node)}
-        if own and not any(_reads(node, name) for node in nodes if node not in within):
-            raise TypeError(
-                f"{function.__name__}: {name} is a number, which {name} += … changes "
-                "for one point alone, and nothing reads it: give an array and write "
-                f"into it, in a kernel by xdev.atomic.add({name}, 0, value)\n"
-                f"{shown(function.__code__, own[0].lineno)}"
-            )
-
-
-def _adds(node: ast.AST, name: str) -> TypeGuard[ast.stmt]:
-    """Say whether a statement is ``name += …``, or ``name = name + …``."""
-    match node:
-        case ast.AugAssign(target=ast.Name(id=found)):
-            return found == name
-        case ast.Assign(targets=[ast.Name(id=found)]):
-            return found == name and any(_reads(x, name) for x in ast.walk(node.value))
-    return False
-
-
-def _reads(node: ast.AST, name: str) -> bool:
-    return (
-        isinstance(node, ast.Name)
-        and node.id == name
-        and isinstance(node.ctx, ast.Load)
-    )
-
-
 def refuse_neighbours(function: Callable[..., Any]) -> None:
     """Refuse a function of 16-bit floats that asks for the float next to another.
 
     They are computed in float32, whose neighbours are others.
-
-    Raises
-    ------
-    TypeError
-        It does; the text has the line.
     """
     outside = sources.outside(function)
     for label, value, line in _read(function.__code__, outside):
         if any(numpys(value) is each for each in NEIGHBOURS):
-            called = "spacing(x)" if numpys(value) is np.spacing else "nextafter(x, y)"
             raise TypeError(
                 f"{function.__name__} calls {label}, but floats of 16 bits are "
                 "computed in float32, in which other floats are next to them: call it "
-                f"outside, as numpy.{called}, or give float32 arrays, as "
-                "x.astype(float32)\n"
-                f"{shown(function.__code__, line)}"
+                f"outside, as numpy.{numpys(value).__name__}, or give float32 arrays, "
+                f"as x.astype(float32)\n{shown(function.__code__, line)}"
             )
 
 
@@ -543,13 +460,10 @@ def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, i
         yield label, value, line
 
 
-def _holds_array(values: tuple[Any, ...]) -> bool:
-    return any(
-        _holds_array(x) if isinstance(x, tuple) else _is_array(x) for x in values
-    )
-
-
 def _is_array(x: Any) -> bool:
+    """Say whether a value is an array, or a tuple that holds one."""
+    if isinstance(x, tuple):
+        return any(map(_is_array, x))
     kind = type(x)
     if any(hasattr(kind, protocol) for protocol in PROTOCOLS):
         scalar = getattr(x, "shape", ()) == () and not hasattr(kind, "__setitem__")

@@ -24,16 +24,14 @@ from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import (
     positional,
     refuse_arrays,
-    refuse_deferred,
-    refuse_lost,
-    refuse_raising,
+    refuse_deferred_or_raising,
 )
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from xdev.ufunc.sources import FunctionScope
 
@@ -213,7 +211,7 @@ class KernelFunction:
             if check:
                 Checks(tree, scope, arrays).visit(tree)
 
-        function = typed(self.function, kinds, working, also)
+        function = typed(self.function, working, also)
         if check and not sources.find(self.function.__code__):
             message = f"{self.name}: no source, so that no bounds are checked"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
@@ -223,16 +221,14 @@ class KernelFunction:
 
 def typed(
     function: Callable[..., Any],
-    kinds: Mapping[str, Argument],
     working: np.dtype[Any],
     also: Callable[[ast.FunctionDef, FunctionScope], object],
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
     refuse_arrays(function, sources.outside(function), way="")
-    refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
     replace = partial(_replacement, function, working)
-    rules = Rules((), working=working, integers=False)
+    rules = Rules((), working=working)
     return literals.typed(function, rules, replace, also).function
 
 
@@ -253,7 +249,7 @@ def _replacement(
     scalar = within(value)
     if scalar is None:
         return value
-    return scalar.device_function(Rules((), working=working, integers=False))
+    return scalar.device_function(Rules((), working=working))
 
 
 def check_plain(
@@ -269,8 +265,7 @@ def check_plain(
             f"{decorator} needs a Python function, {form}, without defaults, *args or "
             f"**kwargs, not {name}"
         )
-    refuse_deferred(function)
-    refuse_raising(
+    refuse_deferred_or_raising(
         function,
         "compiled code cannot: write a mark into an array, and look at it after the "
         "call",

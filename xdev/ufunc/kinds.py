@@ -1,4 +1,4 @@
-"""What is known of an expression's value, and what NumPy makes of two such.
+"""What is known of an expression's value, and what NumPy makes of such values.
 
 A kind is a NumPy dtype; a Python number, of which the value is known; ``int``,
 ``float`` or ``complex``, a Python number of any value; a tuple of kinds; or None: not
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 Kind = Any
 Kinds = tuple[Kind, ...]
 Dtypes = tuple[np.dtype[Any], ...]
+#: The kinds in which a call takes its arguments, None: as they are; and its result's.
+Called = tuple[Kinds | None, Kind]
 BOOL, FLOAT32 = np.dtype(np.bool_), np.dtype(np.float32)
-UNSIGNED = np.dtype(np.uint64)
+INT64, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 # The operators in a source, NumPy's and Python's functions of them.
 NAMES = (
     "Add add add; Sub subtract sub; Mult multiply mul; Div true_divide truediv; "
@@ -51,15 +53,31 @@ def strong(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return FLOAT32 if is_half(dtype) else dtype
 
 
+def real(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the real part of values of a dtype."""
+    part: np.dtype[Any] = dtype.type(0).real.dtype
+    return part
+
+
 def is_dtype(kind: Kind, kinds: str = "biufc") -> bool:
     """Say whether a kind is a dtype, of these kinds of NumPy's."""
     return isinstance(kind, np.dtype) and kind.kind in kinds
+
+
+def is_number(kind: Kind) -> bool:
+    """Say whether a kind is a Python number whose value is known."""
+    return type(kind) in WEAK
 
 
 def weak(kind: Kind) -> type | None:
     """Return the class of a Python number, None of all else."""
     number = kind if isinstance(kind, type) else type(kind)
     return number if number in WEAK else None
+
+
+def native(kind: Kind) -> Kind:
+    """Return the dtype that compilers have for a Python number; other kinds stay."""
+    return np.dtype(weak(kind)) if weak(kind) else kind
 
 
 def fits(value: int, dtype: np.dtype[Any]) -> bool:
@@ -87,44 +105,57 @@ def joined(one: Kind, other: Kind) -> Kind:
     >>> joined(0, np.dtype("uint8")), joined(-1, np.dtype("uint8")), joined(1, 2)
     (dtype('uint8'), None, <class 'int'>)
     """
-    if same(one, other):
-        return one
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return tuple(map(joined, one, other))
+    both = together(one, other, part=joined)
     for number, kind in ((one, other), (other, one)):
         if type(number) is int and is_dtype(kind, "iu") and not fits(number, kind):
             return None
-    both = operated(np.maximum, one, other)
     integers = is_dtype(one, "iu") or is_dtype(other, "iu")
     changed = is_dtype(both, "fc") and not (is_dtype(one) and is_dtype(other))
     return None if (integers and changed) or mixed(one, other) else both
 
 
-def together(one: Kind, other: Kind) -> Kind:
+def together(one: Kind, other: Kind, *, part: Any = None) -> Kind:
     """Return the kind of a result that is one or the other: it has one dtype.
+
+    ``part`` does the same with the items of tuples.
 
     Examples
     --------
     >>> together(-1, 2), together(-1, np.dtype("uint8")), together(0.5, np.dtype("i2"))
     (<class 'int'>, dtype('uint8'), dtype('float64'))
     """
-    if one is None or other is None or same(one, other):
-        return None if one is None or other is None else one
-    if isinstance(one, tuple) or isinstance(other, tuple):
-        alike = isinstance(one, tuple) and isinstance(other, tuple)
-        if not alike or len(one) != len(other):
-            return None
-        return tuple(map(together, one, other))
+    if same(one, other):
+        return one
+    tuples = [isinstance(kind, tuple) for kind in (one, other)]
+    if all(tuples) and len(one) == len(other):
+        return tuple(map(part or together, one, other))
+    if one is None or other is None or any(tuples):
+        return None
     parts = [int if same(kind, BOOL) else weak(kind) or kind for kind in (one, other)]
     if not any(map(is_dtype, parts)):
         return max(parts, key=WEAK.index)
     return np.result_type(*(part if is_dtype(part) else part(0) for part in parts))
 
 
+def part(kind: Kind, index: Any = None) -> Kind:
+    """Return the kind of a tuple's item, or of any where the index is no number."""
+    if not isinstance(kind, tuple) or not kind:
+        return None
+    if type(index) is int and -len(kind) <= index < len(kind):
+        return kind[index]
+    of_all = reduce(joined, kind)
+    return weak(of_all) or of_all
+
+
 def mixed(*kinds: Kind) -> bool:
     """Say whether uint64 and signed integers are among kinds: they have no dtype."""
     signed = any(is_dtype(kind, "i") for kind in kinds)
     return signed and any(same(kind, UNSIGNED) for kind in kinds)
+
+
+def exact_alone(*kinds: Kind) -> bool:
+    """Say whether kinds are of integers that no common dtype compares exactly."""
+    return mixed(*kinds) and all(is_dtype(kind, "iu") for kind in kinds)
 
 
 def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
@@ -149,45 +180,35 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
         largest = max(grown, key=WEAK.index)
         beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
         operator_of_ints = largest is int and ufunc is not np.maximum
-        return np.dtype(np.int64) if beside and operator_of_ints else largest
+        return INT64 if beside and operator_of_ints else largest
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))[-1]
 
 
-def unary(op: ast.unaryop, kind: Kind) -> Kind:
-    """Return the kind of a unary operator's result, of a number its result.
+def operation(op: ast.operator | ast.unaryop, *kinds: Kind) -> Kind:
+    """Return the kind of an operator's result, of numbers their result.
 
     Examples
     --------
-    >>> unary(ast.USub(), 3), unary(ast.Invert(), np.dtype("uint8"))
+    >>> operation(ast.Pow(), 10, -1), operation(ast.Div(), np.dtype("int8"), 2)
+    (0.1, dtype('float64'))
+    >>> operation(ast.USub(), 3), operation(ast.Invert(), np.dtype("uint8"))
     (-3, dtype('uint8'))
     """
-    bits = isinstance(op, ast.Invert) and same(kind, BOOL)
+    bits = isinstance(op, ast.Invert) and same(kinds[0], BOOL)
     if isinstance(op, ast.Not) or bits:
         return BOOL
-    ufunc, python = OPERATORS[type(op)]
-    if type(kind) in WEAK:
-        with suppress(TypeError):
-            return python(kind)
-    return operated(ufunc, kind)
-
-
-def binary(op: ast.operator, left: Kind, right: Kind) -> Kind:
-    """Return the kind of a binary operator's result, of two numbers their result.
-
-    Examples
-    --------
-    >>> binary(ast.Pow(), 10, -1), binary(ast.Div(), np.dtype("int8"), 2)
-    (0.1, dtype('float64'))
-    """
     if type(op) not in OPERATORS:
         return None
     ufunc, python = OPERATORS[type(op)]
-    whole = type(left) is type(right) is int
-    large = isinstance(op, GROWING) and whole and left.bit_length() * right > MOST
-    if type(left) in WEAK and type(right) in WEAK and not large:
+    large = (
+        isinstance(op, GROWING)
+        and all(type(kind) is int for kind in kinds)
+        and kinds[0].bit_length() * kinds[1] > MOST
+    )
+    if all(map(is_number, kinds)) and not large:
         with suppress(ArithmeticError, TypeError, ValueError):
-            return python(left, right)
-    return operated(ufunc, left, right)
+            return python(*kinds)
+    return operated(ufunc, *kinds)
 
 
 @lru_cache(maxsize=512)
@@ -211,14 +232,13 @@ REDUCTIONS = [
     for nan in ("", "nan")
 ] + [np.any, np.all, np.ptp, np.average, np.cumsum, np.cumprod, np.argmax, np.argmin]
 EXTREMES = frozenset({"max", "min"})
-DIVISION = "divmod"
 CASTS: dict[str, Kind] = dict.fromkeys(("int", "len", "round"), int)
 CASTS |= {"bool": BOOL, "float": float, "complex": complex}
 
 
 def kind_of(value: object) -> Kind:
     """Return the kind of an outside value."""
-    if type(value) in WEAK:
+    if is_number(value):
         return value
     if isinstance(value, bool):
         return BOOL
@@ -227,33 +247,43 @@ def kind_of(value: object) -> Kind:
     return tuple(map(kind_of, value)) if type(value) is tuple else None
 
 
-def of_call(name: str, function: Any, kinds: Kinds) -> Kind:
-    """Return the kind of what a builtin of a name gives, or else a function."""
-    if name in CASTS and (name, len(kinds)) != ("round", 2):
-        return CASTS[name]
-    if name in EXTREMES and kinds:
-        return _extreme(kinds)
-    if isinstance(function, type) and issubclass(function, np.generic):
-        return _dtype(np.dtype(function))
-    if getattr(function, "__module__", "") == "math":
-        return _mathematical(function, kinds)
-    return _arithmetic(name, kinds)
-
-
 def reduces_number(function: object, kinds: Kinds) -> bool:
     """Say whether a call makes one number of one number, where an array is meant."""
-    is_number = bool(kinds) and (is_dtype(kinds[0]) or weak(kinds[0]) is not None)
-    return is_number and any(function is each for each in REDUCTIONS)
+    of_number = bool(kinds) and (is_dtype(kinds[0]) or weak(kinds[0]) is not None)
+    return of_number and any(function is each for each in REDUCTIONS)
 
 
-def of_ufunc(function: np.ufunc, kinds: Kinds) -> tuple[Any, Kind]:
-    """Return the dtypes that one of NumPy's ufuncs takes, and what it gives.
+def of_call(  # noqa: PLR0911 - one for each function
+    name: str, function: Any, kinds: Kinds
+) -> Called:
+    """Return what a builtin of a name, or else a function, takes and gives."""
+    if name in CASTS and (name, len(kinds)) != ("round", 2):
+        return kinds, CASTS[name]
+    if name in EXTREMES and kinds:
+        return _extreme(kinds)
+    if name == "divmod" and len(kinds) == 2:  # noqa: PLR2004 - the two divided
+        both = operation(ast.FloorDiv(), *kinds), operation(ast.Mod(), *kinds)
+        return (both[0],) * 2, both
+    if name == "abs" and not any(same(kind, BOOL) for kind in kinds):
+        return kinds, operated(np.absolute, *kinds)
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return None, _dtype(np.dtype(function))
+    if getattr(function, "__module__", "") == "math":
+        return _mathematical(function, kinds)
+    return _of_ufunc(function, kinds)
 
-    None where compilers have others: where NumPy has float16.
+
+def _of_ufunc(function: Any, kinds: Kinds) -> Called:
+    """Return what one of NumPy's ufuncs takes and gives.
+
+    None where compilers have other dtypes: where NumPy has float16.
     """
+    if not isinstance(function, np.ufunc):
+        return None, None
     resolvable = all(is_dtype(kind) or weak(kind) for kind in kinds)
-    strong = any(map(is_dtype, kinds))
-    if not resolvable or not strong or (function.nin, function.nout) != (len(kinds), 1):
+    any_strong = any(map(is_dtype, kinds))
+    one_result = (function.nin, function.nout) == (len(kinds), 1)
+    if not (resolvable and any_strong and one_result):
         return None, None
     dtypes = _resolved(function, *(weak(kind) or kind for kind in kinds))
     half = any(dtype is None or dtype.char == "e" for dtype in dtypes)
@@ -264,40 +294,41 @@ def _dtype(dtype: np.dtype[Any]) -> Kind:
     return dtype if is_dtype(dtype) and dtype.char not in "egG" else None
 
 
-def _extreme(kinds: Kinds) -> Kind:
-    """Return the kind of the largest, or smallest, of several, or of a tuple's items.
+def _extreme(kinds: Kinds) -> Called:
+    """Return what the largest, or smallest, of several takes and is.
 
-    Uint64 and signed integers have no common dtype.
+    Python's integers that are no literals are compared in 64 bits, as far as those of
+    the others are signed.
     """
     kind = None if mixed(*kinds) else reduce(together, kinds, kinds[0])
-    return None if isinstance(kind, tuple) else weak(kind) or kind
+    if kind is None or isinstance(kind, tuple):
+        return None, None
+    python = is_dtype(kind, "iu") and any(each is int for each in kinds)
+    taken = INT64 if python and kind != UNSIGNED else kind
+    return (taken,) * len(kinds), weak(kind) or kind
 
 
-def _arithmetic(name: str, kinds: Kinds) -> Kind:
-    """Return the kind of what a builtin that is an operator too gives."""
-    if name == DIVISION and len(kinds) == 2:  # noqa: PLR2004 - the two divided
-        return binary(ast.FloorDiv(), *kinds), binary(ast.Mod(), *kinds)
-    if name == "abs" and not any(same(kind, BOOL) for kind in kinds):
-        return operated(np.absolute, *kinds)
-    return None
-
-
-def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Kind:
-    """Return the kind of what a function of :mod:`math` gives."""
+def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Called:
+    """Return what a function of :mod:`math` takes and gives."""
     if function is math.gcd and all(is_dtype(k, "iu") or weak(k) is int for k in kinds):
-        return reduce(partial(operated, np.maximum), kinds)
+        common = reduce(partial(operated, np.maximum), kinds)
+        return (common,) * len(kinds), common
     try:
         result = type(function(*[1.0] * len(kinds)))
     except TypeError:  # it is for integers
-        return None
+        return None, None
     except ValueError:  # there is none of 1
         result = float
     if result is not float:
-        return CASTS.get(result.__name__)
+        return kinds, CASTS.get(result.__name__)
     if len(kinds) == 1 and is_dtype(kinds[0], "biu"):
-        return np.dtype(np.float64)
-    alike = is_dtype(kinds[0], "f") and all(same(kind, kinds[0]) for kind in kinds)
-    return kinds[0] if alike else None
+        return kinds, np.dtype(np.float64)
+    dtypes = {kind for kind in kinds if not weak(kind)}
+    if not dtypes:
+        return kinds, float
+    common, *others = dtypes
+    alike = not others and is_dtype(common, "f")
+    return ((common,) * len(kinds), common) if alike else (None, None)
 
 
 # Result dtypes: the inputs' result type, save where the function's kind is another.
@@ -338,15 +369,7 @@ def _of_result(inferred: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]
     return working
 
 
-def real(working: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the real part of values of an inexact dtype."""
-    dtype: np.dtype[Any] = working.type(0).real.dtype
-    return dtype
-
-
 # By what rules a function is typed: those of NumPy, or a signature's.
-
-NATIVE = np.dtype(np.int64)  # the integers that compilers compute in
 
 
 @final
@@ -362,8 +385,6 @@ class Rules:
     bounded : bool, optional
         Instead of what follows from the dtypes: whether integers have NumPy's dtypes,
         into which literals must fit. A signature means Numba's integers.
-    integers : bool, optional
-        Whether integer literals have dtypes too: in kernels they are int64.
 
     Attributes
     ----------
@@ -380,9 +401,8 @@ class Rules:
         *,
         working: np.dtype[Any] | None = None,
         bounded: bool | None = None,
-        integers: bool = True,
     ) -> None:
-        self.inputs, self.integers = inputs, integers
+        self.inputs = inputs
         self.working = np.result_type(*inputs) if working is None else working
         self.bounded = not outputs if bounded is None else bounded
         # Uint64 and signed integers have no common dtype. Integers among a signature's
@@ -393,71 +413,57 @@ class Rules:
         self.words = mixed, self.bounded
         whole = {dtype for dtype in inputs if dtype.kind in "iu"}
         self.needs_source = any(self.words) and bool(
-            inputs and (self.working.kind == "b" or whole - {NATIVE})
+            inputs and (self.working.kind == "b" or whole - {INT64})
         )
 
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of the inputs.
 
-def outputs(
-    kinds: Kind, rules: Rules, working: np.dtype[Any], inferred: Dtypes
-) -> Dtypes:
-    """Return the dtypes of a function's results.
+        Where a signature means compilers' integers these are int64, of unsigned ones
+        nothing is known.
+        """
+        mixed, bounded = self.words
 
-    Parameters
-    ----------
-    kinds : kind
-        What the source tells that it returns, None where it does not.
-    rules : Rules
-        The function's.
-    working : numpy.dtype
-        The inputs' result type, its literals counted as NEP 50 does.
-    inferred : tuple of numpy.dtype
-        What the compiler infers, after its own promotions (int8 + int8 is int64).
-    """
-    if not isinstance(kinds, tuple):
-        kinds = (kinds,) * len(inferred)
+        def kind(dtype: np.dtype[Any]) -> Kind:
+            if bounded or not is_dtype(dtype, "iu"):
+                return strong(dtype)
+            if is_dtype(dtype, "u"):
+                return dtype if mixed and dtype == UNSIGNED else None
+            return INT64
 
-    def dtype(kind: Kind, own: np.dtype[Any]) -> np.dtype[Any]:
-        # A count of bools alone is one, as NumPy's sum.
-        if kind is None or (rules.working.kind == "b" and weak(kind) is int):
-            return _of_result(own, working)
-        return np.dtype(weak(kind)) if weak(kind) else result_dtype(kind, rules.working)
+        return [kind(dtype) for dtype in self.inputs]
 
-    return tuple(map(dtype, kinds, inferred))
+    def compiled(self, kind: Kind, *, keeps_weak: bool = False) -> Kind:
+        """Return the kind in which compiled code returns a result.
 
+        With ``keeps_weak`` it is what a function that calls this one gets.
+        """
+        if isinstance(kind, tuple):
+            return tuple(self.compiled(each, keeps_weak=keeps_weak) for each in kind)
+        if kind is None or weak(kind):
+            return weak(kind) if keeps_weak else native(kind)
+        return strong(result_dtype(kind, self.working))
 
-def inputs(rules: Rules) -> list[Kind]:
-    """Return the kinds of a function's inputs.
+    def outputs(self, kinds: Kind, inferred: Dtypes) -> Dtypes:
+        """Return the dtypes of a function's results.
 
-    Where a signature means compilers' integers these are int64, of unsigned ones
-    nothing is known.
-    """
-    mixed, bounded = rules.words
+        Parameters
+        ----------
+        kinds : kind
+            What the source tells that it returns, None where it does not.
+        inferred : tuple of numpy.dtype
+            What the compiler infers, after its own promotions (int8 + int8 is int64).
+        """
+        if not isinstance(kinds, tuple):
+            kinds = (kinds,) * len(inferred)
+        bools = self.working.kind == "b"
 
-    def kind(dtype: np.dtype[Any]) -> Kind:
-        if bounded or not is_dtype(dtype, "iu"):
-            return strong(dtype)
-        if is_dtype(dtype, "u"):
-            return dtype if mixed and dtype == UNSIGNED else None
-        return NATIVE
+        def dtype(kind: Kind, own: np.dtype[Any]) -> np.dtype[Any]:
+            if kind is None:
+                return _of_result(own, INT64 if bools else self.working)
+            if bools and weak(kind) is int:  # a count of bools alone, as NumPy's sum
+                return BOOL
+            return native(kind) if weak(kind) else result_dtype(kind, self.working)
 
-    return [kind(dtype) for dtype in rules.inputs]
-
-
-def in_caller(kind: Kind, rules: Rules) -> Kind:
-    """Return the kind of a result in a function that calls this one."""
-    if isinstance(kind, tuple):
-        return tuple(in_caller(each, rules) for each in kind)
-    return weak(kind) or compiled(kind, rules)
-
-
-def compiled(kind: Kind, rules: Rules) -> Kind:
-    """Return the kind in which compiled code returns a result."""
-    if isinstance(kind, tuple):
-        return tuple(compiled(each, rules) for each in kind)
-    if kind is None:
-        return None
-    return (
-        np.dtype(weak(kind))
-        if weak(kind)
-        else strong(result_dtype(kind, rules.working))
-    )
+        return tuple(map(dtype, kinds, inferred))

@@ -6,10 +6,11 @@ Each rewriter changes the tree of a function, and puts values into its scope.
 from __future__ import annotations
 
 import ast
+import copy
+import inspect
 import math
-import operator
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
@@ -25,18 +26,13 @@ if TYPE_CHECKING:
 
 # Words that compilers have.
 
-BOUNDS = ("min", "max")
-BINARY: dict[Any, Any] = {
-    function: kind
-    for kind, (_, function) in OPERATORS.items()
-    if issubclass(kind, ast.operator)
-}
-COMPARISONS: dict[Any, type[ast.cmpop]] = {
-    function: kind
-    for kind, functions in OPERATORS.items()
-    if issubclass(kind, ast.cmpop)
-    for function in functions
-}
+#: The operators that stand for functions of two: NumPy's comparisons, all of Python's.
+AS_OPERATORS: dict[Any, Any] = {
+    function: operator
+    for operator, functions in OPERATORS.items()
+    if not issubclass(operator, ast.unaryop)
+    for function in functions[0 if issubclass(operator, ast.cmpop) else 1 :]
+} | {pow: ast.Pow}
 
 
 @final
@@ -54,39 +50,40 @@ class Plain(ast.NodeTransformer):
         """Write a condition, a bound, an operator, or arguments in their places."""
         self.generic_visit(node)
         function = self._scope.static(node.func)
+        if self._scope.builtin(node.func) == "pow":
+            function = pow
+        new: ast.expr = node
         if function is math.ldexp:  # compilers cut its exponent off at 32 bits
             node.func = self._scope.name(node.func, np.ldexp.__name__, np.ldexp)
-        if function is np.clip:
-            return self._clipped(node)
-        new: ast.expr = node
-        if function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
+        elif function is np.clip:
+            new = self._clipped(node)
+        elif function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
             new = ast.IfExp(*node.args)
         elif self._operators and is_plain(function):
-            return self._by_place(node, function)
-        elif self._operators:
+            new = self._by_place(node, function)
+        elif self._operators and not node.keywords:
             new = self._operation(node, function)
         return ast.copy_location(new, node)
 
     def _operation(self, node: ast.Call, function: Any) -> ast.expr:
         """Write an operator in the place of a function."""
-        if self._scope.builtin(node.func) == "pow":
-            function = operator.pow
-        if isinstance(function, np.ufunc | BuiltinFunctionType) and not node.keywords:
-            match node.args:
-                case [left, right] if function in COMPARISONS:
-                    return ast.Compare(left, [COMPARISONS[function]()], [right])
-                case [left, right] if function in BINARY:
-                    return ast.BinOp(left, BINARY[function](), right)
-        return node
+        known = isinstance(function, np.ufunc | BuiltinFunctionType)
+        operator = AS_OPERATORS.get(function) if known else None
+        if operator is None or len(node.args) != 2:  # noqa: PLR2004 - its operands
+            return node
+        left, right = node.args
+        if issubclass(operator, ast.cmpop):
+            return ast.Compare(left, [operator()], [right])
+        return ast.BinOp(left, operator(), right)
 
     def _clipped(self, node: ast.Call) -> ast.expr:
         """Write the larger and the smaller of two."""
-        bounds = dict(zip(BOUNDS, node.args[1:], strict=False))
+        bounds = dict(zip(("min", "max"), node.args[1:], strict=False))
         bounds |= {word.arg or "": word.value for word in node.keywords}
-        if not node.args or not bounds.keys() <= {*BOUNDS}:
+        if not node.args or not bounds.keys() <= {"min", "max"}:
             return node
         clipped = node.args[0]
-        for name, of_two in zip(BOUNDS, (np.maximum, np.minimum), strict=True):
+        for name, of_two in ("min", np.maximum), ("max", np.minimum):
             bound = bounds.get(name, ast.Constant(None))
             if not (isinstance(bound, ast.Constant) and bound.value is None):
                 called = self._scope.name(node, of_two.__name__, of_two)
@@ -96,19 +93,23 @@ class Plain(ast.NodeTransformer):
         return clipped
 
     def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        values = function.__defaults__ or ()
-        defaults = dict(zip(names[len(names) - len(values) :], values, strict=True))
-        words = {word.arg: word.value for word in node.keywords}
-        args = list(node.args)
-        for name in names[len(args) :]:
-            if not words or (name not in words and name not in defaults):
-                break
-            default = self._scope.name(node, name, defaults.get(name))
-            args.append(words.pop(name, default))
-        if words or any(isinstance(each, ast.Starred) for each in args):
-            return node  # Python would refuse it, or finds the places when it runs
-        return ast.copy_location(ast.Call(node.func, args, []), node)
+        """Write each argument, or a default, in its parameter's place."""
+        words = {word.arg or "**": word.value for word in node.keywords}
+        starred = any(isinstance(each, ast.Starred) for each in node.args)
+        if not words or "**" in words or starred:
+            return node  # in their places, or Python finds these when it runs
+        try:
+            bound = inspect.signature(function).bind(*node.args, **words)
+        except TypeError:  # Python would refuse it
+            return node
+        bound.apply_defaults()
+        args = [
+            value
+            if isinstance(value, ast.expr)
+            else self._scope.name(node, name, value)
+            for name, value in bound.arguments.items()
+        ]
+        return ast.Call(node.func, args, [])
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         """Write ``x = 0`` for ``x: int = 0``."""
@@ -172,29 +173,33 @@ class Checks(ast.NodeTransformer):
         return node
 
     def _index(self, index: ast.expr, name: str) -> ast.expr:
-        if isinstance(index, ast.Slice):
-            return index
-        if isinstance(index, ast.Tuple) and any(
-            isinstance(part, ast.Slice) for part in index.elts
-        ):
-            # A slice can be written in brackets alone: the other axes one by one.
-            parts = [
+        """Check an index; a slice can be written in brackets alone, and is not."""
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        if not any(isinstance(part, ast.Slice) for part in parts):
+            return self._checked(index, name)
+        if isinstance(index, ast.Tuple):
+            index.elts = [
                 part if isinstance(part, ast.Slice) else self._checked(part, name, axis)
-                for axis, part in enumerate(index.elts)
+                for axis, part in enumerate(parts)
             ]
-            return ast.copy_location(ast.Tuple(parts, ast.Load()), index)
-        return self._checked(index, name)
+        return index
 
     def _checked(self, index: ast.expr, name: str, axis: int = 0) -> ast.expr:
         """Return the call that checks an index, which begins at an axis."""
-        load = ast.Load()
-        shape: ast.expr = ast.Attribute(ast.Name(name, load), "shape", load)
-        if axis:
-            shape = ast.Subscript(shape, ast.Slice(ast.Constant(axis)), load)
-        numbers = ast.Constant(self._arrays[name]), ast.Constant(axis)
-        arguments = [index, shape, *numbers, ast.Name(REPORT, load)]
         check = self._scope.name(index, "checked", checked)
-        return ast.copy_location(ast.Call(check, arguments, []), index)
+        shape = f"{name}.shape[{axis}:]" if axis else f"{name}.shape"
+        text = f"{check.id}(0, {shape}, {self._arrays[name]}, {axis}, {REPORT})"
+        call = cast("ast.Call", _parsed(text, index)[0].value)
+        call.args[0] = index
+        return call
+
+
+def _parsed(text: str, like: ast.AST) -> list[Any]:
+    """Return the statements of a text, all of whose parts stand where a node does."""
+    tree = ast.parse(text)
+    for each in ast.walk(tree):
+        ast.copy_location(each, like)
+    return tree.body
 
 
 # Assignments to whole arrays in a function of core arrays, written as loops.
@@ -234,109 +239,96 @@ class WholeArrays(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Write a loop where a whole array is assigned from others."""
-        target = node.targets[0]
-        if not isinstance(target, ast.Subscript) or len(node.targets) > 1:
+        several = len(node.targets) > 1
+        if several or not isinstance(node.targets[0], ast.Subscript):
             return node
-        return self._loop(node, target)
+        return self._loop(node, node.targets[0])
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """Write a loop where something is added to a whole array."""
         return self._loop(node, node.target)
 
-    def _loop(self, node: ast.Assign | ast.AugAssign, target: ast.expr) -> Any:
-        if not (own := self.whole(target)):
+    def _loop(self, node: Any, target: ast.expr) -> Any:
+        name, own = self.whole(target)
+        if not own:
             return node
         each = _Element(self, own)
-        value = each.of(node.value)
+        value = each.visit(copy.deepcopy(node.value))
         if isinstance(node, ast.Assign) and not each.reads:
             return node  # a number, of which compilers fill the array
-        element = each.at(target, own, ast.Store())
-        loop: ast.stmt = (
-            ast.Assign([element], value)
-            if isinstance(node, ast.Assign)
-            else ast.AugAssign(element, node.op, value)
-        )
-        for axis in reversed(range(len(own))):
-            shape = ast.Attribute(_name(target), "shape", ast.Load())
-            length = ast.Subscript(shape, ast.Constant(axis), ast.Load())
-            counted = self._scope.name(target, "range", range)
-            ranged = ast.Call(counted, [length], [])
-            loop = ast.For(ast.Name(each.axes[axis], ast.Store()), ranged, [loop], [])
-        return [
-            ast.copy_location(statement, node) for statement in (*each.before, loop)
+        loop = copy.copy(node)
+        loop.value = value
+        if isinstance(node, ast.Assign):
+            loop.targets = [each.at(target, name, own)]
+        else:
+            loop.target = each.at(target, name, own)
+        counted = self._scope.name(target, "range", range).id
+        lines = [
+            f"{' ' * k}for {axis} in {counted}({name}.shape[{k}]):"
+            for k, axis in enumerate(each.axes)
         ]
+        lines.append(f"{' ' * len(lines)}{ast.unparse(loop)}")
+        return _parsed("\n".join([*each.before, *lines]), node)
 
-    def whole(self, node: ast.expr) -> tuple[str, ...]:
-        """Return the dimensions of a parameter all of which is there, else none."""
+    def whole(self, node: ast.AST) -> tuple[str, tuple[str, ...]]:
+        """Return the name and dimensions of a parameter all of which is there."""
         name = node
         if isinstance(node, ast.Subscript):
             name, index = node.value, node.slice
             each = index.elts if isinstance(index, ast.Tuple) else [index]
             if any(ast.unparse(one) not in {":", "..."} for one in each):
-                return ()
-        return self._arrays.get(name.id, ()) if isinstance(name, ast.Name) else ()
+                return "", ()
+        label = name.id if isinstance(name, ast.Name) else ""
+        return label, self._arrays.get(label, ())
 
-    def of_elements(self, node: ast.Call) -> bool:
-        """Say whether a call gives for elements what it gives for arrays."""
-        function = self._scope.static(node.func)
-        elementwise = isinstance(function, np.ufunc) or any(
-            function is one for one in OF_ELEMENTS
-        )
-        return (elementwise or self._scope.builtin(node.func) == "abs") and not (
-            node.keywords or any(isinstance(one, ast.Starred) for one in node.args)
-        )
+    def of_elements(self, node: ast.AST) -> bool:
+        """Say whether an operation gives for elements what it gives for arrays."""
+        match node:
+            case ast.BinOp(op=op):
+                return not isinstance(op, ast.MatMult)
+            case ast.UnaryOp(op=op):
+                return not isinstance(op, ast.Not)
+            case ast.Compare(ops=[op]):
+                return isinstance(op, OF_NUMBERS)
+            case ast.Call(func=func, args=args, keywords=[]):
+                function = self._scope.static(func)
+                known = any(function is one for one in OF_ELEMENTS)
+                known |= isinstance(function, np.ufunc)
+                known |= self._scope.builtin(func) == "abs"
+                return known and not any(isinstance(one, ast.Starred) for one in args)
+        return False
 
 
 @final
-class _Element:
-    """The element of an expression of whole arrays, at the indices of a loop."""
+class _Element(ast.NodeTransformer):
+    """Writes the element of an expression of whole arrays, at the indices of a loop."""
 
     def __init__(self, arrays: WholeArrays, dimensions: tuple[str, ...]) -> None:
         self._arrays, self._dimensions = arrays, dimensions
         self.axes = [f"xdev_axis_{k}" for k in range(len(dimensions))]
         #: What is computed before the loop, and whether an array is read in it.
-        self.before: list[ast.stmt] = []
+        self.before: list[str] = []
         self.reads = False
 
-    def of(self, node: ast.expr) -> ast.expr:
+    def visit(self, node: Any) -> Any:
         """Return the element of an expression; what is no array's stays as it is."""
-        own = self._arrays.whole(node)
+        name, own = self._arrays.whole(node)
         if own and self._dimensions[-len(own) :] == own:  # as NumPy broadcasts
             self.reads = True
-            return self.at(node, own, ast.Load())
-        match node:
-            case ast.BinOp(left, op, right) if not isinstance(op, ast.MatMult):
-                node = ast.BinOp(self.of(left), op, self.of(right))
-            case ast.UnaryOp(op, operand) if not isinstance(op, ast.Not):
-                node = ast.UnaryOp(op, self.of(operand))
-            case ast.Compare(left, [op], [right]) if isinstance(op, OF_NUMBERS):
-                node = ast.Compare(self.of(left), [op], [self.of(right)])
-            case ast.Call() if self._arrays.of_elements(node):
-                node = ast.Call(node.func, [self.of(one) for one in node.args], [])
-            case ast.Constant() | ast.Name():
-                pass
-            case _:
-                node = self._before(node)
-        return node
-
-    def _before(self, node: ast.expr) -> ast.Name:
-        """Return the name of what is computed before the loop."""
+            return self.at(node, name, own)
+        if isinstance(node, ast.Call) and self._arrays.of_elements(node):
+            node.args = [self.visit(one) for one in node.args]
+            return node
+        leaf = isinstance(node, ast.Constant | ast.Name)
+        if leaf or not isinstance(node, ast.expr):
+            return node
+        if self._arrays.of_elements(node):
+            return self.generic_visit(node)
         name = f"xdev_value_{len(self.before)}"
-        self.before.append(ast.Assign([ast.Name(name, ast.Store())], node))
-        return ast.Name(name, ast.Load())
+        self.before.append(f"{name} = {ast.unparse(node)}")
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
 
-    def at(
-        self, node: ast.expr, own: tuple[str, ...], context: ast.expr_context
-    ) -> ast.Subscript:
+    def at(self, node: ast.expr, name: str, own: tuple[str, ...]) -> ast.expr:
         """Return the element of an array of these dimensions."""
-        axes: list[ast.expr] = [
-            ast.Name(name, ast.Load()) for name in self.axes[-len(own) :]
-        ]
-        index = axes[0] if len(axes) == 1 else ast.Tuple(axes, ast.Load())
-        return ast.Subscript(_name(node), index, context)
-
-
-def _name(node: ast.expr) -> ast.Name:
-    """Return the array's name in ``x``, or in ``x[:]``."""
-    name = node.value if isinstance(node, ast.Subscript) else node
-    return ast.Name(ast.unparse(name), ast.Load())
+        text = f"{name}[{', '.join(self.axes[-len(own) :])}]"
+        return cast("ast.expr", _parsed(text, node)[0].value)

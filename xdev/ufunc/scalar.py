@@ -12,13 +12,12 @@ from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, final, overload
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from xdev.compile import digests
 from xdev.compile.formulas import is_half
-from xdev.ufunc import calls, foreign, kinds, sources
+from xdev.ufunc import calls, foreign, sources
 from xdev.ufunc.inputs import (
     CountingParameters,
     check,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from xdev.ufunc import literals
     from xdev.ufunc.cpu import CpuLoops
+    from xdev.ufunc.kinds import Called
     from xdev.ufunc.signatures import Signature
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -83,8 +83,8 @@ class ScalarFunction:
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
         self._device_functions: dict[Any, Any] = {}
-        #: The plain functions that it calls.
-        self.called: set[ScalarFunction] = set()
+        #: The plain functions that are called while it is typed.
+        self.called: dict[FunctionType, ScalarFunction] = {}
         for inputs, _ in self.signatures:
             if len(inputs) != self.nin:
                 raise TypeError(
@@ -283,7 +283,7 @@ class ScalarFunction:
 
             typed = self._typed(function, rules)
             inferred = cpu.infer(typed.function, rules.inputs)
-            outputs = kinds.outputs(typed.returned, rules, typed.working, inferred)
+            outputs = rules.outputs(typed.returned, inferred)
             if not _has(function, rules, digest):
                 digest = None
             elif key:
@@ -313,7 +313,7 @@ class ScalarFunction:
         from xdev.compile import cpu
 
         digest = _digested(self.function)[0]
-        key = rules.inputs, rules.working, rules.words, rules.integers, digest
+        key = rules.inputs, rules.working, rules.words, digest
         if key not in self._device_functions:
             outside = sources.outside(self.function)
             refuse_arrays(self.function, outside)
@@ -349,22 +349,17 @@ def within(value: object) -> ScalarFunction | None:
 
 def _of_plain(function: FunctionType) -> ScalarFunction:
     """Return what a plain function is for the one being typed, which keeps it."""
-    scalar = _plain.get(function)
-    if scalar is None:
-        scalar = _plain[function] = ScalarFunction(function, inside=True)
-    for outer in _calling.get()[-1:]:
-        outer.called.add(scalar)
-    return scalar
+    outermost = _calling.get()[:1]
+    known = outermost[0].called if outermost else {}
+    if function not in known:
+        known[function] = ScalarFunction(function, inside=True)
+    return known[function]
 
 
 def _remake(
     function: Callable[..., Any], signatures: Any, fastmath: bool, *options: Any
 ) -> Ufunc:
     return Ufunc(ScalarFunction(function, signatures, fastmath=fastmath), *options)
-
-
-# Weak, since functions hold what they close over.
-_plain: WeakValueDictionary[FunctionType, ScalarFunction] = WeakValueDictionary()
 
 
 def _digested(function: Any) -> tuple[str | None, list[Any]]:
@@ -400,20 +395,19 @@ def _replacement(value: object, *, rules: Rules) -> object:
     scalar = within(value)
     if scalar is None:
         return value
-    inside = Rules((), working=rules.working, integers=rules.integers)
-    return scalar.device_function(inside)
+    return scalar.device_function(Rules((), working=rules.working))
 
 
 def _called(
     value: object, kinds: tuple[Any, ...], *, bounded: bool
-) -> tuple[tuple[Dtypes, Callable[[], Any]] | None, Any]:
+) -> tuple[Called, Callable[[], Any]] | None:
     """Return what a ufunc is and gives inside another, as :class:`Flow` takes it."""
     scalar = within(value)
     if scalar is None or scalar.signatures:
-        return None, None
+        return None
     kinds = scalar.filled(kinds)
     if not all(is_dtype(kind) or weak(kind) for kind in kinds):
-        return None, None
+        return None
     strong = [kind for kind in kinds if is_dtype(kind)]
     inputs = tuple(
         np.result_type(*strong, number(0)) if (number := weak(kind)) else kind
@@ -421,7 +415,7 @@ def _called(
     )
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
-    return (inputs, partial(scalar.device_function, rules)), scalar.returned(rules)
+    return (inputs, scalar.returned(rules)), partial(scalar.device_function, rules)
 
 
 # The decorator: its forms and its options.

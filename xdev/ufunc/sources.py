@@ -84,15 +84,14 @@ def find(code: CodeType) -> FunctionSource | None:
 def excerpt(code: CodeType) -> Excerpt | None:
     """Return the lines of a file that a function's source is in, None if none is."""
     for text in _texts(code):
-        source = _within(text, code)
-        if source is None:
-            continue
-        for statement in ast.parse(text).body:
-            first, last = first_line(statement), statement.end_lineno or 0
-            if first <= code.co_firstlineno <= last:
-                lines = text.split("\n")[first - 1 : last]
-                lines += [f"import {name}" for name in source.imports]
-                return code.co_filename, first, "\n".join(lines)
+        if (source := _within(text, code)) is not None:
+            before = [
+                s for s in ast.parse(text).body if first_line(s) <= code.co_firstlineno
+            ]
+            first, last = first_line(before[-1]), before[-1].end_lineno
+            lines = text.split("\n")[first - 1 : last]
+            lines += [f"import {name}" for name in source.imports]
+            return code.co_filename, first, "\n".join(lines)
     return None
 
 
@@ -276,6 +275,7 @@ LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
 FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
 NAMES = "xdev.numpy.names"  # and NumPy's
+MODULES = "xdev", "xdev.numpy"  # in which users find both
 
 
 def numpys(value: Any) -> Any:
@@ -313,25 +313,18 @@ def is_plain(value: object) -> TypeGuard[FunctionType]:
 def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:
     """Return the outside values of code without a source as compiled code reads them.
 
-    Modules whose functions are xdev's become ones with NumPy's.
+    xdev's modules become ones of what is read, with NumPy's functions.
     """
     values = {name: numpys(value) for name, value in outside.items()}
     for name, _, attributes in reads(code):
-        owner = values.get(name)
-        if isinstance(owner, ModuleType) and attributes:
-            values[name] = _with(owner, *attributes)
+        owner = outside.get(name)
+        ours = isinstance(owner, ModuleType) and owner.__name__ in MODULES
+        if ours and attributes:
+            if values[name] is owner:
+                values[name] = ModuleType(owner.__name__)
+            value = getattr(owner, attributes[0], None)
+            vars(values[name])[attributes[0]] = numpys(value)
     return values
-
-
-def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
-    """Return a module, another where what stands under a name is not NumPy's."""
-    own = getattr(module, name, None)
-    value = _with(own, *rest) if rest and isinstance(own, ModuleType) else numpys(own)
-    if value is own:
-        return module
-    changed = ModuleType(module.__name__)
-    vars(changed).update(vars(module) | {name: value})
-    return changed
 
 
 def bound_names(tree: ast.AST) -> set[str]:
