@@ -288,7 +288,7 @@ extern "C" void kernel(void* p, unsigned blocks)
 
     def statistic(self, name):
         """Return a reduction that makes something of sums, with nothing known yet."""
-        return cuda_methods.CudaReduction(self.loops("add"), 0, name)
+        return cuda_methods.CudaMethods(self.loops("add"), 0, name)
 
     def scatter_add(self, x, positions, y):
         """Add float64 numbers in place at positions."""

@@ -95,7 +95,7 @@ def test_statistics_are_numpys(gpu, shape, char):
         for how in ({"axis": None}, {"axis": 0}, kept):
             expected = np.asarray(plain(x.astype("d"), **how))
             for _ in range(2):  # the second time by the first one's plan
-                made = reduction(gpu.array(x), correction=correction, **how)
+                made = reduction.reduce(gpu.array(x), correction=correction, **how)
                 again = reduction.again(gpu.array(x), how["axis"], None, correction)
 
                 made = gpu.host(made)
@@ -118,7 +118,7 @@ def test_places_of_extremes_are_the_first_ones(gpu, shape, char):
         places = gpu.statistic(name)
         for y, axis in itertools.product(samples, (None, *range(x.ndim))):
             for view in (y, y[::-1, ...]) if axis is not None else (y,):
-                made = gpu.host(places(gpu.array(view), axis=axis))
+                made = gpu.host(places.reduce(gpu.array(view), axis=axis))
 
                 expected = np.asarray(plain(view, axis))
                 np.testing.assert_array_equal(made, expected, strict=True)
@@ -130,9 +130,9 @@ def test_places_are_of_one_axis_or_of_all(gpu):
         with pytest.raises(TypeError):
             np.argmax(x, axis)
         with pytest.raises(TypeError, match="integer"):
-            places(gpu.array(x), axis=axis)
+            places.reduce(gpu.array(x), axis=axis)
     for axis in (0, -1, None):
-        assert gpu.host(places(gpu.array(np.asarray(3.0)), axis=axis)) == 0
+        assert gpu.host(places.reduce(gpu.array(np.asarray(3.0)), axis=axis)) == 0
 
 
 def test_corrections_of_other_types_are_numpys(gpu):
@@ -141,14 +141,14 @@ def test_corrections_of_other_types_are_numpys(gpu):
         for _ in range(2):
             made = variance.again(gpu.array(x), None, None, correction)
             if made is NotImplemented:
-                made = variance(gpu.array(x), axis=None, correction=correction)
+                made = variance.reduce(gpu.array(x), axis=None, correction=correction)
 
             expected = np.var(x, correction=correction)
             np.testing.assert_allclose(gpu.host(made), expected, rtol=1e-14)
     for correction in (1 + 0j, "1", None):
         assert variance.again(gpu.array(x), None, None, correction) is NotImplemented
         with pytest.raises(TypeError):
-            variance(gpu.array(x), axis=None, correction=correction)
+            variance.reduce(gpu.array(x), axis=None, correction=correction)
 
 
 def test_scans_in_place_of_slices_and_of_other_dtypes(gpu):

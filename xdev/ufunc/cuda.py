@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -19,7 +20,7 @@ from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from xdev.ufunc.signatures import Signature, Specialisation
@@ -98,7 +99,7 @@ class CudaLoops:
         inputs = [read(x, name, label) for x, label in zip(args, labels, strict=True)]
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
         outputs = [None if x is None else written(x, name) for x in outs]
-        mask = _mask(where, name)
+        mask = mask_of(where, name)
         arrays = [x for x in (*inputs, *outputs, mask) if isinstance(x, Array)]
         key = (
             *(x.layout for x in inputs),
@@ -110,7 +111,11 @@ class CudaLoops:
             plan = self._plans.get((key, place))
             if plan is None:
                 plan = self._plan(inputs, outputs, mask, casting, signature, order)
-                self._keep((key, place), plan)
+                with self._lock:
+                    if len(self._plans) >= PLANS:
+                        self._plans.clear()
+                        self._launches.forget()
+                    self._plans[key, place] = plan
             with cuda_operands.ordered(arrays):
                 copied = _apart(inputs, outputs, mask)
                 if copied is not None:
@@ -141,7 +146,7 @@ class CudaLoops:
         if plan.run is None or lifted or not kinds <= {native_array, *foreign.NUMBAS}:
             return
         encoders = [
-            Number.encoder(dtype) if value.kind == BYTES else None
+            partial(_encoded, dtype=dtype) if value.kind == BYTES else None
             for value, dtype in zip(plan.run.values, plan.inputs, strict=False)
         ]
         launch_plan = native.calls.LaunchPlan(
@@ -171,7 +176,7 @@ class CudaLoops:
             spec = self.scalar.specialise(asked)
         else:
             spec = self.scalar.giving(asked, signature)
-        can_cast: Callable[[Any, Any, str], bool] = np.can_cast  # type: ignore[assignment] # checks the word itself
+        can_cast: Any = np.can_cast  # checks the word itself
         for i, (x, own, to) in enumerate(zip(inputs, asked, spec.inputs, strict=True)):
             weak = isinstance(x, Number) and x.weak
             dtype = own if weak else x.dtype
@@ -188,46 +193,25 @@ class CudaLoops:
                     f"with casting={casting!r}: pass an out of {dtype}, or "
                     "casting='unsafe'"
                 )
-        masked = None if isinstance(mask, bool) else mask
-
-        def compiled(kernel: cubins.Elementwise) -> Any:
-            return self.kernel(spec, kernel)
-
+        masked, compiled = (
+            mask if isinstance(mask, Array) else None,
+            partial(self.kernel, spec),
+        )
         return cuda_plan.make(spec, inputs, outputs, masked, compiled, order)
 
     def kernel(self, spec: Specialisation, kernel: cubins.Template) -> Any:
         """Return a loaded kernel, compiled once."""
-        current = _optional.cupy().cuda.runtime.getDevice()
-        capability = launch.capability(current)
-        key = spec, kernel, capability
+        capability = launch.capability(_optional.cupy().cuda.runtime.getDevice())
+        key, fastmath = (spec, kernel, capability), self.scalar.fastmath
         with self._lock:
             if key not in self._kernels:
-                cubin = self._cubin(spec, kernel, capability)
+                parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
+                make = partial(spec.cubin, kernel, capability, fastmath=fastmath)
+                cubin = cubins.load_or_compile(
+                    spec.digest, parts, spec.name, make, spec.unchanged
+                )
                 self._kernels[key] = launch.Kernel(*cubin)
             return self._kernels[key]
-
-    def _cubin(
-        self,
-        spec: Specialisation,
-        kernel: cubins.Template,
-        capability: tuple[int, int],
-    ) -> tuple[bytes, str]:
-        fastmath = self.scalar.fastmath
-
-        def make() -> tuple[bytes, str]:
-            return spec.cubin(kernel, capability, fastmath=fastmath)
-
-        parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
-        return cubins.load_or_compile(
-            spec.digest, parts, spec.name, make, spec.unchanged
-        )
-
-    def _keep(self, key: Any, plan: cuda_plan.Plan) -> None:
-        with self._lock:
-            if len(self._plans) >= PLANS:
-                self._plans.clear()
-                self._launches.forget()
-            self._plans[key] = plan
 
     def _run(
         self,
@@ -271,7 +255,8 @@ def written(x: Any, name: str) -> Array:
     return memory
 
 
-def _mask(where: Any, name: str) -> Array | bool:
+def mask_of(where: Any, name: str) -> Array | bool:
+    """Return which elements are computed: all, none, or those that an array says."""
     if isinstance(where, bool):
         return where
     mask = read(where, name)
@@ -287,7 +272,12 @@ def new_array(result: cuda_plan.Result) -> Array:
     array = array_maker()(result.shape, result.dtype)
     if not result.straight:
         array = array.transpose(result.axes)
-    return Array(array, array.data.ptr, array.shape, array.strides, array.dtype)
+    return Array.of(array)
+
+
+def _encoded(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what the launch takes for a number of a loop's dtype."""
+    return Number(value).given(dtype)
 
 
 def _apart(

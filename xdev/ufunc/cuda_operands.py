@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -22,13 +22,12 @@ from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from xdev.ufunc.inputs import Labels
 
 
-@final  # a plain class, as the next one: a dataclass takes each process 0.5 ms
-class Array:
+class Array(NamedTuple):
     """An array on a CUDA device, whoever owns it.
 
     Parameters
@@ -49,30 +48,23 @@ class Array:
         The same memory, of a library that hands it out by a view: kept with it.
     """
 
-    __slots__ = (
-        *("owner", "address", "shape", "strides", "dtype"),
-        *("writable", "stream", "view"),
-    )
+    owner: Any
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    writable: bool = True
+    stream: int | None = None
+    view: Any = None
 
-    def __init__(
-        self,
-        owner: Any,
-        address: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        dtype: np.dtype[Any],
-        writable: bool = True,
-        stream: int | None = None,
-        view: Any = None,
-    ) -> None:
-        self.owner, self.address, self.dtype = owner, address, dtype
-        self.shape, self.strides = shape, strides
-        self.writable, self.stream, self.view = writable, stream, view
+    @classmethod
+    def of(cls, x: Any) -> Array:
+        """Return a CuPy array as one."""
+        return cls(x, x.data.ptr, x.shape, x.strides, x.dtype)
 
     def laid_out(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         """Return the same memory as an array of another shape."""
-        rest = self.dtype, self.writable, self.stream, self.view
-        return Array(self.owner, self.address, shape, strides, *rest)
+        return self._replace(shape=shape, strides=strides)
 
     @property
     def held(self) -> Any:
@@ -140,11 +132,6 @@ class Number:
         self.value = value
 
     @property
-    def owner(self) -> Any:
-        """The user's object."""
-        return self.value
-
-    @property
     def weak(self) -> bool:
         """Whether it takes the arrays' dtype as far as its kind allows."""
         return not isinstance(self.value, np.generic)
@@ -172,11 +159,6 @@ class Number:
             return self.value
         return padded(cast)
 
-    @classmethod
-    def encoder(cls, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
-        """Return what makes of a number what the launch takes for a loop's dtype."""
-        return lambda value: cls(value).given(dtype)
-
 
 def handed(
     operands: Sequence[Array | Number],
@@ -199,7 +181,8 @@ def handed(
             for x, dtype in zip(operands, dtypes, strict=True)
         ]
     except OverflowError as error:
-        raise too_large([x.owner for x in operands], dtypes, name, labels) from error
+        values = [x.owner if isinstance(x, Array) else x.value for x in operands]
+        raise too_large(values, dtypes, name, labels) from error
 
 
 def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
@@ -220,7 +203,7 @@ def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
         It is neither an array nor a number, or has a mask.
     """
     if type(x) is _optional.cupy().ndarray:
-        return Array(x, x.data.ptr, x.shape, x.strides, x.dtype)
+        return Array.of(x)
     if isinstance(x, NUMBERS):
         return Number(x)
     if isinstance(x, Array | Number):
@@ -265,19 +248,11 @@ def _exported(x: Any, name: str) -> Array | None:
     if interface.get("mask") is not None:
         message = f"{name}: arrays with a mask are not supported: pass where= instead"
         raise TypeError(message)
-    dtype = np.dtype(interface["typestr"])
-    shape = tuple(interface["shape"])
-    strides = interface.get("strides")
+    dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
     address, read_only = interface["data"]
-    array = Array(
-        x,
-        address or 0,  # empty arrays may have none
-        shape,
-        contiguous(shape, dtype.itemsize) if strides is None else tuple(strides),
-        dtype,
-        not read_only,
-        interface.get("stream"),
-    )
+    strides = interface.get("strides") or contiguous(shape, dtype.itemsize)
+    place = address or 0, shape, tuple(strides), dtype  # empty arrays may have none
+    array = Array(x, *place, not read_only, interface.get("stream"))
     return _checked(array, name)
 
 

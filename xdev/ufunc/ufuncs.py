@@ -89,7 +89,7 @@ class Ufunc(native.calls.Callable):
                 calls.check_method(self, "reduce", array)
                 return self._cpu.reduce(array, axis, dtype, None)
             if calls.is_cuda(array):
-                result = self._cuda_methods.reduce.again(array, axis, dtype)
+                result = self._cuda_methods.again(array, axis, dtype)
                 if result is not NotImplemented:
                     return result
         options = {"keepdims": keepdims, "initial": initial, "where": where}
@@ -105,7 +105,7 @@ class Ufunc(native.calls.Callable):
         methods = vars(self).get("_cuda_methods")  # None before the first call
         if out is None and methods is not None and self._general.is_cuda(array):
             plain = 0 if axis is ABSENT else axis, None if dtype is ABSENT else dtype
-            result = methods.scans.again(array, *plain)
+            result = methods.again(array, *plain, method="accumulate")
             if result is not NotImplemented:
                 return result
         options = {"axis": axis, "dtype": dtype}
