@@ -176,14 +176,29 @@ def test_slices_are_folded_as_numpy_does(gpu, axis):
         add.reduceat(gpu.array(x), [500], axis)
 
 
-def test_scatters_apply_repeated_positions_in_order(gpu):
-    x, y, expected = np.zeros(50, "f"), gpu.sample(4000, "d"), np.zeros(50, "f")
-    positions = np.random.default_rng(2).integers(0, 50, 4000)
-
-    gpu.scatter_add(x, positions, y)
-
-    np.add.at(expected, positions, y)
-    np.testing.assert_array_equal(x, expected)
+def test_at_works_in_place_at_repeated_indices_in_order(gpu):
+    add, rng = gpu.ufunc("add"), np.random.default_rng(2)
+    mask = np.arange(50) % 3 == 0
+    for index, value in (
+        (rng.integers(-50, 50, 4000), gpu.sample(4000, "d")),
+        ((slice(None, None, 2), None), 2.5),
+        ((mask, Ellipsis), np.float64(3)),
+        (([0, 0, 49],), [1.0, 2.0, 4.0]),
+        (np.zeros(0, int), 1.0),
+    ):
+        value = np.asarray(value) if isinstance(value, list) else value  # noqa: PLW2901
+        ours, expected = np.zeros((50, 1), "f"), np.zeros((50, 1), "f")
+        there = gpu.array(value) if np.ndim(value) else value
+        add.at(gpu.array(ours[:, 0]), index, there)
+        np.add.at(expected[:, 0], index, value)
+        np.testing.assert_array_equal(ours, expected)
+    x = gpu.array(np.zeros(5))
+    with pytest.raises(IndexError, match="out of bounds for axis 0"):
+        add.at(x, [5], 1.0)
+    with pytest.raises(TypeError, match="cannot go to int32"):
+        add.at(gpu.array(np.zeros(5, "i")), [0], 1.5)
+    with pytest.raises(OverflowError, match="int8"):
+        add.at(gpu.array(np.zeros(5, "b")), [0], 300)
 
 
 def test_methods_of_other_libraries_arrays(gpu, tensor):

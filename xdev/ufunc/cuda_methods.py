@@ -442,9 +442,11 @@ class CudaMethods:
         order = cupy.argsort(positions)  # stable
         positions, whole = positions[order], cupy.ascontiguousarray(array)
         kernel = Scatter(y.dtype, dtype, spec.inputs, spec.outputs[0])
-        scattered = scattering(self._loops, spec, kernel, positions.size)
         held = 0 if other is None else other.data.ptr
-        scattered([whole.data.ptr, positions.data.ptr, order.data.ptr, held])
+        parameter = bytes(4 * SLOT) + struct.pack("=qq", positions.size, 0)
+        blocks = -(-positions.size // BLOCK)
+        run = launching(self._loops, spec, kernel, blocks, parameter, 4)
+        run([whole.data.ptr, positions.data.ptr, order.data.ptr, held])
         if whole is not array:
             array[...] = whole
 
@@ -471,14 +473,6 @@ def launching(
     """Return the launch of a kernel of so many addresses."""
     machine = loops.kernel(spec, kernel)
     return Launch(machine, blocks, BLOCK, parameter, (ADDRESS,) * count)
-
-
-def scattering(
-    loops: CudaLoops, spec: Specialisation, kernel: Scatter, n: int
-) -> Launch:
-    """Return what launches, of the addresses of array, positions, order and values."""
-    parameter = bytes(4 * SLOT) + struct.pack("=qq", n, 0)
-    return launching(loops, spec, kernel, -(-n // BLOCK), parameter, 4)
 
 
 def lines(x: Array, axis: int, target: Shape) -> Lines:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Definition = Any
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
 OWN = {"axis": 0, "dtype": None}  # a fold's
-FIXED = frozenset(("identity", "nin", "signature"))
 #: A call's keywords, as :class:`numpy.ufunc` has them, and their defaults.
 OPTIONS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
 OPTIONS |= {"subok": True, "signature": None}
@@ -63,10 +62,8 @@ class Ufunc(native.calls.Callable):
         identity: Any = None,
     ) -> None:
         definition.describe(self)
-        self.definition = definition
-        self.target = target
-        value = None if identity == "reorderable" else identity
-        vars(self).update(nin=definition.nin, identity=value)
+        self.definition, self.target, self.nin = definition, target, definition.nin
+        self.identity = None if identity == "reorderable" else identity
         self._identity: Any = identity
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -199,13 +196,6 @@ class Ufunc(native.calls.Callable):
     def ntypes(self) -> int:
         """The number of typings."""
         return len(self.types)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute that is not one of :class:`numpy.ufunc`'s."""
-        if name in FIXED:  # those without a property, which are read at each call
-            message = f"attribute {name!r} of ufunc {self.__name__!r} is not writable"
-            raise AttributeError(message)
-        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         if self.signature:
