@@ -21,7 +21,13 @@ import pytest
 
 from xdev import _config, _optional, native
 from xdev.compile import cubins, threads
-from xdev.facade import cuda_copies
+from xdev.facade import (
+    cuda as facade_cuda,
+    cuda_copies,
+    dispatch,
+    elementwise,
+    searching,
+)
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import (
     cuda,
@@ -45,6 +51,8 @@ FUNCTIONS = {
     "positive": (lambda x: +x, "*o = *a;"),
     "logical_and": (lambda x, y: x and y, "*o = to<bool>(*a) && to<bool>(*b);"),
     "above": (lambda x, y: x > y, "*o = *a > *b;"),
+    "remainder": (lambda x, y: x % y, "*o = *a % *b;"),
+    "floor_divide": (lambda x, y: x // y, "*o = *a / *b;"),
     "chain": (lambda x, y, z: x * y + z, "*o = *a * *b + *c;"),
     "sin": (lambda x: +np.sin(x), "*o = __builtin_sin(*a);"),
     "where": (lambda m, x, y: x if m else y, "*o = *a ? *b : *c;"),
@@ -373,6 +381,29 @@ def gpu(tmp_path_factory):
             yield made
         cuda_copies._plan.cache_clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
+
+
+@pytest.fixture
+def cupy_library(gpu, monkeypatch):
+    """Have the facade serve CuPy's arrays by kernels alone, else by NotImplemented."""
+    for name in ("libraries", "_by_name", "launches"):
+        monkeypatch.setattr(dispatch, name, dict(getattr(dispatch, name)))
+    for module in (elementwise, searching, facade_cuda):
+        monkeypatch.setattr(module, "launches", dispatch.launches)
+    monkeypatch.setattr(cuda_copies, "quick", lambda function, _: function)
+    monkeypatch.setattr(cuda_copies, "last", lambda x: int(gpu.host(x)[-1]))
+    facade_cuda.library.cache_clear()
+    yield
+    facade_cuda.library.cache_clear()
+
+
+@pytest.fixture(params=[-1000, 10**9])
+def sizes(request, monkeypatch):
+    """All that the facade copies is large, or nothing is."""
+    monkeypatch.setattr(cuda_copies, "LARGE", request.param)
+    cuda_copies._join_plan.cache_clear()
+    yield
+    cuda_copies._join_plan.cache_clear()
 
 
 class Tensor:

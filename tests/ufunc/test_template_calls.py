@@ -4,7 +4,6 @@ import ctypes
 import importlib
 import itertools
 import sys
-import weakref
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
@@ -17,10 +16,10 @@ from stand_ins import Exporter
 import xdev
 from xdev import _optional, native
 from xdev.device.streams import LiveStreams
-from xdev.facade import cuda as facade_cuda, dispatch, elementwise, searching
+from xdev.facade import cuda as facade_cuda, cuda_copies
 from xdev.memory import arrays as memory_arrays
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda, foreign
+from xdev.ufunc import cuda, cuda_layout, foreign
 
 
 @pytest.mark.parametrize("char", "behfdFD")
@@ -260,48 +259,6 @@ def test_a_host_array_is_refused_with_the_call_that_moves_it(gpu):
             add(*args)
     number = np.array(2.0, np.float32)  # but of no dimensions
     np.testing.assert_array_equal(gpu.host(add(there, number)), X + 2)
-
-
-@pytest.mark.parametrize("shape", [(9,), (3, 3)])
-def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
-    """A stream that is new, as each capture's is: two results would be taken."""
-    alive, most = [], []
-    make = array_maker()
-
-    def watched(*args):
-        made = make(*args)
-        alive[:] = [each for each in alive if each() is not None]
-        alive.append(weakref.ref(made))
-        most.append(len(alive))
-        return made
-
-    monkeypatch.setattr(cuda, "array_maker", lambda: watched)
-    gpu.connect(watched)
-    for stream, (name, x) in enumerate(
-        (("same", ()), ("add", (1,)), ("chain", (1, 2))), start=1000 * len(shape)
-    ):
-        one = gpu.ufunc(name)
-        operands = [gpu.array(gpu.sample(shape, "f", k)) for k in (0, *x)]
-        one(*operands)  # the plan is known from now on
-        gpu.use_stream(stream)
-        one(*operands)
-    gpu.use_stream(0)
-    gpu.connect(make)
-    assert len(most) == 9
-    assert max(most) == 1
-
-
-@pytest.fixture
-def cupy_library(monkeypatch):
-    """Have the facade know nothing of CuPy's arrays before and after."""
-    for name in ("libraries", "_by_name", "launches"):
-        monkeypatch.setattr(dispatch, name, dict(getattr(dispatch, name)))
-    for module in (elementwise, searching):
-        monkeypatch.setattr(module, "launches", dispatch.launches)
-    monkeypatch.setattr(facade_cuda, "launches", dispatch.launches)
-    facade_cuda.library.cache_clear()
-    yield
-    facade_cuda.library.cache_clear()
 
 
 def frames_of(call):
@@ -565,3 +522,32 @@ def test_numba_arrays_that_a_kernel_cannot_read_are_refused(gpu, dtype):
         for _ in range(2):
             with pytest.raises((TypeError, ValueError), match=r"order|aligned"):
                 add(*args)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i2", "<c8", "?"])
+def test_a_number_on_cuda_has_the_machines_byte_order(gpu, dtype):
+    number = np.ones((), dtype)
+    made = facade_cuda.CudaFactory(0).asarray(number, None, None)
+
+    assert gpu.host(made) == 1
+    assert made.dtype == number.dtype.newbyteorder("=")
+
+
+@given(st.integers(1, 2**31 - 1), st.integers(0, 2**31 - 1))
+def test_division_by_multiplication_is_exact(extent, i):
+    magic, shift = cuda_layout.divisor(extent)
+
+    assert 0 < magic < 2**32
+    assert (i * magic >> 32) + i >> shift == i // extent
+    assert (i * magic >> 32) + i < 2**32
+
+
+@pytest.mark.parametrize("char", "if")
+def test_places_where_runs_begin(gpu, monkeypatch, char):
+    monkeypatch.setattr(cuda_copies, "last", lambda x: int(gpu.host(x)[-1]))
+    x = gpu.sample(9000, char)
+    by = np.argsort(x, stable=True)
+    starts = np.r_[True, x[by][1:] != x[by][:-1]]
+    first, inverse = cuda_copies._places(gpu.array(x[by]), True, gpu.array(by))
+    np.testing.assert_array_equal(gpu.host(first), np.flatnonzero(starts))
+    np.testing.assert_array_equal(gpu.host(inverse)[by], np.cumsum(starts) - 1)
