@@ -278,8 +278,7 @@ def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
     operands = *inputs, *outs, *rest.values()
     if any(map(is_collection, operands)):
         if calls:
-            over_blocks = dask.call_generalized if ufunc.signature else dask.call
-            return over_blocks(ufunc, inputs, outs or None, rest)
+            return dask.call(ufunc, inputs, outs or None, rest)
         return dask.call_method(ufunc, method, inputs, keywords)
     if any(map(is_cuda, operands)):
         return NotImplemented

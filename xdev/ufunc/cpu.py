@@ -46,14 +46,7 @@ SHORT = 32  # elements of a row that are too few for one call of the inner loop
 class CpuLoops:
     """The NumPy ufuncs of one scalar function, made as its typings are.
 
-    Parameters
-    ----------
-    scalar : ScalarFunction
-        The function with its typings.
-    identity : 0, 1, "reorderable" or None
-        What a reduction of nothing is.
-    plans : Plans
-        Those of the function's calls: where calls are remembered.
+    ``plans`` are those of the function's calls, where calls are remembered.
     """
 
     def __init__(
@@ -161,21 +154,9 @@ class CpuLoops:
     ) -> Any:
         """Compute the function of NumPy arrays and numbers, as a ufunc does.
 
-        Parameters
-        ----------
-        args : sequence
-            One operand an input.
-        out : tuple of arrays and None, optional
-            Where the results go; returned themselves.
-        signature : (inputs, outputs), optional
-            The dtypes that are asked for.
-        **keywords
-            ``where``, ``casting``, ``order`` and ``subok``, as in NumPy.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
-            As NumPy raises them, with the way out. Nothing was written.
+        ``signature`` are the dtypes that are asked for; the other keywords are NumPy's,
+        as are the errors, which have the way out. Where one is raised nothing was
+        written.
         """
         inputs = self.scalar.resolve(args)
         if signature is not None:
@@ -546,18 +527,9 @@ def share(
 ) -> None:
     """Call a function on parts of an output and of its inputs, in several threads.
 
-    Parameters
-    ----------
-    part : callable
-        What computes of parts of the arrays, which lie at the same place in each.
-    views : sequence of arrays and numbers
-        The last is the output, whose memory is divided; the others have its shape, but
-        along axes where it has one element, and ``whole``. Numbers and arrays of no
-        dimensions go to each call.
-    grain : int
-        So many elements or more are worth a part of their own.
-    whole : sequence of int
-        Axes that are not divided.
+    The last view is the output, whose memory is divided; the other arrays have its
+    shape, but along axes where it has one element, and ``whole``, which are not
+    divided. So many elements as ``grain`` or more are worth a part of their own.
     """
     arrays = [x for x in views if type(x) is ndarray and x.ndim]
     if not whole and len({x.shape for x in arrays}) == 1:

@@ -34,12 +34,7 @@ Operand = Array | Number
 class CudaLoops:
     """The CUDA kernels of one scalar function, and the calls to them.
 
-    Parameters
-    ----------
-    scalar : Definition
-        The function with its typings.
-    launches : native.calls.Launches
-        What calls like one before launch: filled here.
+    ``launches``, what calls like one before launch, is filled here.
     """
 
     def __init__(self, scalar: Definition, launches: native.calls.Launches) -> None:
@@ -61,36 +56,15 @@ class CudaLoops:
     ) -> Any:
         """Compute the function of arrays and numbers on their device.
 
-        Parameters
-        ----------
-        args : sequence
-            CuPy arrays, Numba device arrays, exporters of
-            ``__cuda_array_interface__``, all on one device; Python and NumPy numbers.
-        out : array, or tuple of arrays and None
-            Where results go; written in place, whoever owns it, and returned itself.
-        where : bool or array of bool
-            Which elements are computed.
-        casting : str
-            What casts of inputs to the loop, and of results to ``out``, are allowed.
-        signature : (inputs, outputs), optional
-            The dtypes that are asked for.
-        order : "K", "C", "F" or "A"
-            How new results lie in memory, as NumPy has it.
-
-        Returns
-        -------
-        array or tuple of arrays
-            ``out``, or arrays of the first array argument's library: Numba's,
-            PyTorch's or JAX's for one of those, else CuPy arrays.
+        Arrays are CuPy's, Numba's or any exporter's of ``__cuda_array_interface__``.
+        ``out`` is written in place, whoever owns it, and returned itself; new results
+        are of the first array's library. Whatever is raised, nothing was written.
 
         Raises
         ------
-        TypeError
-            A wrong number of arguments, no typing, or a cast that is not allowed.
-        ValueError
-            Shapes that do not broadcast, or an ``out`` that cannot be written.
-        DeviceMismatchError
-            Arrays of two devices. Whatever is raised, nothing was written.
+        TypeError, ValueError, DeviceMismatchError
+            Wrong arguments, no typing, a cast that is not allowed; shapes that do not
+            broadcast, an ``out`` that cannot be written; arrays of two devices.
         """
         name, labels = self.scalar.name, self.scalar.labels
         if len(args) != self.scalar.nin:

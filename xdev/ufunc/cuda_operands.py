@@ -92,13 +92,7 @@ class Array(NamedTuple):
 
     @property
     def device(self) -> int | None:
-        """The index of its device; None of an empty array that has no memory.
-
-        Raises
-        ------
-        ValueError
-            It has elements, and its memory is no device's.
-        """
+        """The index of its device; None of an empty array that has no memory."""
         if type(self.held) is _optional.cupy().ndarray:
             return int(self.held.data.device_id)
         return BACKEND.index_of_memory(self.address, self.shape)
@@ -118,13 +112,7 @@ class Array(NamedTuple):
 
 @final
 class Number:
-    """A number that goes to the kernel by value.
-
-    Parameters
-    ----------
-    value : bool, int, float, complex or numpy.generic
-        The number; a Python one is weak, as in NEP 50.
-    """
+    """A number that goes to the kernel by value; a Python one is weak, as in NEP 50."""
 
     __slots__ = ("value",)
 
@@ -147,13 +135,7 @@ class Number:
         return type(self.value) if self.weak else self.value.dtype
 
     def given(self, dtype: np.dtype[Any]) -> Any:
-        """Return what the launch takes for a number of a loop's dtype.
-
-        Raises
-        ------
-        OverflowError
-            It is a Python number too large for the dtype.
-        """
+        """Return what the launch takes for a number of a loop's dtype."""
         cast = dtype.type(self.value) if self.weak else self.value.astype(dtype)
         if Value.number(self.value, dtype).kind != BYTES:
             return self.value
@@ -166,15 +148,7 @@ def handed(
     name: str,
     labels: Labels,
 ) -> list[Any]:
-    """Return what a launch takes for operands of a loop's dtypes.
-
-    ``name`` and ``labels``, the arguments' names, are for errors.
-
-    Raises
-    ------
-    OverflowError
-        A Python int does not fit.
-    """
+    """Return what a launch takes for operands of a loop's dtypes."""
     try:
         return [
             x.address if isinstance(x, Array) else x.given(dtype)
@@ -186,21 +160,12 @@ def handed(
 
 
 def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
-    """Return what an argument is.
-
-    Parameters
-    ----------
-    x : object
-        What was given.
-    name, label : str
-        The function's name and the argument's, for errors.
+    """Return what an argument is; the names are for errors.
 
     Raises
     ------
-    DeviceMismatchError
-        It is an array in host memory.
-    TypeError
-        It is neither an array nor a number, or has a mask.
+    DeviceMismatchError, TypeError
+        It is an array in host memory; it is neither array nor number, or has a mask.
     """
     if type(x) is _optional.cupy().ndarray:
         return Array.of(x)
@@ -279,11 +244,6 @@ def ordered(arrays: list[Array]) -> Iterator[None]:
     The order is the device's business, by events: the host waits for nothing, but for
     the launch where a library gives a view of its array and no stream to order. Arrays
     of the pools stay, once dropped, until the launch is done.
-
-    Parameters
-    ----------
-    arrays : list of Array
-        All operands.
     """
     stream = _optional.cupy().cuda.get_current_stream()
     others = {x.stream for x in arrays} - {None, stream.ptr or LEGACY}

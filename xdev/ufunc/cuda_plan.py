@@ -27,14 +27,7 @@ NARROW = 2**31  # indices and offsets below this fit 32 bits
 class Result(NamedTuple):
     """How to make a result that the caller gave no array for.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        The extents, slowest axis in memory first.
-    axes : tuple of int
-        The axes that put them in the caller's order.
-    dtype : numpy.dtype
-        The elements' dtype.
+    The shape has the slowest axis in memory first; ``axes`` make it the caller's.
     """
 
     shape: Shape
@@ -80,15 +73,9 @@ class Result(NamedTuple):
 class Plan(NamedTuple):
     """What a call with such operands does.
 
-    Parameters
-    ----------
-    inputs : tuple of numpy.dtype
-        What the loop takes.
-    results : tuple of (Result or None)
-        How to make each result; None where the caller gave an array.
-    run : Launch or None
-        What launches, of the inputs' values, the outputs' and the mask's. None where
-        there is nothing to compute.
+    The dtypes that the loop takes; how to make each result, None where the caller gave
+    an array; what launches of the values of inputs, outputs and mask, None where
+    there is nothing to compute.
     """
 
     inputs: Dtypes
@@ -106,21 +93,8 @@ def make(
 ) -> Plan:
     """Decide how to call a typed function with such operands.
 
-    Parameters
-    ----------
-    spec : Specialisation
-        The typed function.
-    inputs, outputs, mask
-        The operands; an output of None is to be made.
-    compiled : callable
-        Returns the loaded kernel of an :class:`Elementwise`.
-    order : "K", "C", "F" or "A"
-        How results that are to be made lie in memory.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not broadcast.
+    An output of None is to be made, in memory order ``order``; ``compiled`` returns the
+    loaded kernel of an :class:`Elementwise`.
     """
     read = [x for x in inputs if isinstance(x, Array)]
     masks = [] if mask is None else [mask]

@@ -48,22 +48,8 @@ def elementwise(
 ) -> Any:
     """Map a function over the blocks of collections that broadcast to one shape.
 
-    Parameters
-    ----------
-    function : callable
-        It takes blocks, and gives blocks of the shape that they broadcast to; of
-        several results a tuple.
-    args : sequence
-        Collections, plain arrays like their chunks, and what else it takes.
-    meta : array or tuple of arrays, optional
-        Results of size 0; by default what the function gives for blocks of size 0.
-    name : str, optional
-        What tasks are called; the function's own name unless given.
-
-    Returns
-    -------
-    collection or tuple of collections
-        Nothing is computed.
+    ``meta`` is a result of size 0, or a tuple of them; ``name`` is what tasks are
+    called. Nothing is computed.
     """
     da = _optional.dask_array()
     args = [lift(x) for x in args]
@@ -106,21 +92,9 @@ def over_cores(
 ) -> Any:
     """Map a function of core arrays over the blocks of the other dimensions.
 
-    Parameters
-    ----------
-    function : callable
-        It takes blocks whose last axes are whole core arrays.
-    layout : str
-        The core dimensions, ``"(m,n),(n)->(m)"``.
-    args : sequence
-        Collections, and plain arrays like their chunks.
-    **options
-        Those of ``dask.array.apply_gufunc``: ``axis``, ``output_sizes``, …
-
-    Returns
-    -------
-    collection or tuple of collections
-        The tuple is of the type that the function returns. Nothing is computed.
+    ``layout`` are the core dimensions, ``"(m,n),(n)->(m)"``; ``options`` those of
+    ``dask.array.apply_gufunc``. A tuple of results has the type that the function
+    returns. Nothing is computed.
 
     Raises
     ------
@@ -186,14 +160,7 @@ def refuse_plain(name: str, outs: Sequence[Any]) -> None:
 
 
 def written(name: str, out: Any, result: Any) -> Any:
-    """Give a collection other values, lazily; return it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It has another shape, or cannot hold the data type. It is a slice of another
-        collection, which would not be written.
-    """
+    """Give a collection other values, lazily; return it. Refuse what does not fit."""
     if result.shape != out.shape:
         raise misfit(name, out, result.shape, result.dtype)
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
@@ -212,48 +179,32 @@ def call(
 ) -> Any:
     """Return what a ufunc makes of collections: collections, nothing computed.
 
-    Parameters
-    ----------
-    ufunc : Ufunc
-        What is called on the blocks.
-    args, outs : sequence
-        The inputs, of which plain arrays are like the collections' chunks; the outputs
-        that are given, which become the results.
-    keywords : dict
-        The others.
+    Plain arrays among ``args`` are like the collections' chunks; ``outs`` become the
+    results.
 
     Raises
     ------
     TypeError
         ``where=`` without ``out=``; an output that is no collection.
     """
-    name, keywords = ufunc.__name__, dict(keywords)
-    where = keywords.pop("where", True)
+    name, where = ufunc.__name__, keywords.get("where", True)
     if where is not True and outs is None:
         raise TypeError(
             f"{name}: where= of Dask's collections needs out=, for elsewhere there is "
             f"nothing: take xdev.where(mask, {name}(x), other) ({PAGE})"
         )
     refuse_plain(name, outs or ())
-    function = functools.partial(ufunc, **keywords) if keywords else ufunc
-    result = elementwise(function, _arrays(args))
-    return _into(name, outs, result, where)
-
-
-def call_generalized(
-    ufunc: Ufunc,
-    args: Sequence[Any],
-    outs: Sequence[Any] | None,
-    keywords: dict[str, Any],
-) -> Any:
-    """Return what a generalized ufunc makes of collections; see :func:`call`."""
-    name = ufunc.__name__
-    refuse_plain(name, outs or ())
-    axes = {key: value for key, value in keywords.items() if key in AXES}
-    others = {key: value for key, value in keywords.items() if key not in AXES}
+    axes = {key: keywords[key] for key in AXES if key in keywords}
+    others = {k: v for k, v in keywords.items() if k not in {"where", *axes}}
     function = functools.partial(ufunc, **others) if others else ufunc
-    result = over_cores(function, str(ufunc.signature), _arrays(args), **axes)
-    return _into(name, outs, result)
+    meta = next(x for x in args if hasattr(x, "dask"))._meta  # noqa: SLF001 - Dask's own
+    lists = list, tuple  # blocks are taken of arrays
+    arrays = [np.asarray(x, like=meta) if isinstance(x, lists) else x for x in args]
+    if ufunc.signature:
+        result = over_cores(function, str(ufunc.signature), arrays, **axes)
+    else:
+        result = elementwise(function, arrays)
+    return _into(name, outs, result, where)
 
 
 def _into(
@@ -316,10 +267,3 @@ def _reduced(
     meta = ufunc(empty, empty, dtype=dtype)
     options = {"axis": axis, "keepdims": keepdims, "dtype": meta.dtype, "meta": meta}
     return da.reduction(array, ufunc.reduce, ufunc.reduce, **options)
-
-
-def _arrays(args: Sequence[Any]) -> list[Any]:
-    """Return inputs, lists as arrays like the collections' chunks: blocks are taken."""
-    meta = next(x for x in args if hasattr(x, "dask"))._meta  # noqa: SLF001 - likewise
-    lists = list, tuple
-    return [np.asarray(x, like=meta) if isinstance(x, lists) else x for x in args]

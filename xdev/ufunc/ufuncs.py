@@ -217,24 +217,10 @@ def call(
     compute: Callable[..., Any],
     valid_keywords: Sequence[str] = KEYWORDS,
 ) -> Any:
-    """Sort out a call's arguments, and compute.
+    """Sort out a call's arguments, and ``compute(ufunc, inputs, outs, keywords)``.
 
-    Parameters
-    ----------
-    ufunc : Ufunc
-        The function.
-    args, keywords
-        As the caller gave them.
-    compute : callable
-        ``compute(ufunc, inputs, outs, keywords)``. The outputs are a tuple, empty where
-        the caller said that there are none, None where nothing was said.
-    valid_keywords : sequence of str
-        The keywords that there are.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Too few or too many arguments; a keyword that there is not.
+    The outputs are a tuple, empty where the caller said that there are none, None where
+    nothing was said.
     """
     definition, nin = ufunc.definition, ufunc.nin
     name, has_out = definition.name, "out" in keywords
