@@ -20,7 +20,7 @@ from xdev.ufunc.argument_errors import device_name
 from xdev.ufunc.foreign import NUMBERS, is_cuda, two_devices
 from xdev.ufunc.inputs import is_collection, is_dask, refuse
 from xdev.ufunc.sources import WEAK
-from xdev.ufunc.ufuncs import KEYWORDS, OWN, as_arrays, warn_unwritten
+from xdev.ufunc.ufuncs import ABSENT, KEYWORDS, OWN, as_arrays, warn_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -383,27 +383,26 @@ def overrides(x: Any) -> bool:
 
 
 def fold(
-    ufunc: Ufunc,
-    name: str,
-    inputs: tuple[Any, ...],
-    out: Any,
-    keywords: dict[str, Any],
+    ufunc: Ufunc, name: str, inputs: tuple[Any, ...], out: Any, options: dict[str, Any]
 ) -> Any:
     """Reduce, accumulate or reduce over slices, as :class:`numpy.ufunc` does.
 
     ``inputs`` are an array, and for ``reduceat`` indices.
     """
+    keywords = {key: value for key, value in options.items() if value is not ABSENT}
+    arrays = {"array": inputs[0], "out": out}
+    arrays |= {"where": keywords["where"]} if "where" in keywords else {}
+    ufunc.definition.check(name, **arrays)
     if out is ...:
         return as_arrays(fold(ufunc, name, inputs, None, keywords))
-    out = only(out, f"{ufunc.__name__}.{name}")
-    arrays = inputs[0], out, keywords.get("where")
-    check_method(ufunc, name, *arrays)
+    arrays["out"] = out = only(out, f"{ufunc.__name__}.{name}")
+    check_method(ufunc, name, *arrays.values())
     with_out = keywords if out is None else {**keywords, "out": out}
     result = elsewhere(ufunc, name, inputs, with_out)
     if result is not NotImplemented:
         return result
     keywords = OWN | keywords
-    cuda = any(map(is_cuda, arrays))
+    cuda = any(map(is_cuda, arrays.values()))
     if not cuda and ufunc.target != "cuda":
         return ufunc._cpu.fold(name, inputs, out=out, **keywords)
     method = getattr(ufunc._cuda_methods, name)
@@ -420,13 +419,12 @@ def fold(
 
 def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
     """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
-    check_method(ufunc, "outer", a, b, keywords.get("out"))
+    masks = {k: keywords.get(k) for k in ("out", "where")}
+    ufunc.definition.check("outer", a=a, b=b, **masks)
+    check_method(ufunc, "outer", a, b, masks["out"])
     result = elsewhere(ufunc, "outer", (a, b), keywords)
     if result is not NotImplemented:
         return result
-    if isinstance(a, np.matrix) or isinstance(b, np.matrix):
-        message = f"{ufunc.__name__}.outer takes no numpy.matrix, which cannot have "
-        raise TypeError(message + "more than two axes: pass numpy.asarray(x)")
     if is_cuda(a) or is_cuda(b):
         outs, cuda = keywords.get("out"), for_cuda(ufunc, keywords)
         result = ufunc._cuda_methods.outer(a, b, outs, cuda)
@@ -441,6 +439,7 @@ def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
 
 def at(ufunc: Ufunc, a: Any, indices: Any, *values: Any) -> Any:
     """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
+    ufunc.definition.check("at", **dict(zip("ab", (a, *values), strict=False)))
     check_method(ufunc, "at", a, *values, nin=1 + len(values))
     result = elsewhere(ufunc, "at", (a, indices, *values), {})
     if result is not NotImplemented:

@@ -90,10 +90,9 @@ class Ufunc(native.calls.Callable):
                 if result is not NotImplemented:
                     return result
         options = {"keepdims": keepdims, "initial": initial, "where": where}
-        options |= {
-            k: v for k, v in (("axis", axis), ("dtype", dtype)) if v is not OWN[k]
-        }
-        return self._fold("reduce", (array,), out, options)
+        own = {"axis": axis, "dtype": dtype}
+        options |= {k: v for k, v in own.items() if v is not OWN[k]}
+        return self._general.fold(self, "reduce", (array,), out, options)
 
     def accumulate(
         self, array: Any, axis: Any = ABSENT, dtype: Any = ABSENT, out: Any = None
@@ -106,7 +105,7 @@ class Ufunc(native.calls.Callable):
             if result is not NotImplemented:
                 return result
         options = {"axis": axis, "dtype": dtype}
-        return self._fold("accumulate", (array,), out, options)
+        return self._general.fold(self, "accumulate", (array,), out, options)
 
     def reduceat(
         self,
@@ -118,27 +117,15 @@ class Ufunc(native.calls.Callable):
     ) -> Any:
         """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
         options = {"axis": axis, "dtype": dtype}
-        return self._fold("reduceat", (array, indices), out, options)
-
-    def _fold(
-        self, name: str, inputs: tuple[Any, ...], out: Any, options: dict[str, Any]
-    ) -> Any:
-        keywords = {key: value for key, value in options.items() if value is not ABSENT}
-        masks = {"where": keywords["where"]} if "where" in keywords else {}
-        self.definition.check(name, array=inputs[0], out=out, **masks)
-        return self._general.fold(self, name, inputs, out, keywords)
+        return self._general.fold(self, "reduceat", (array, indices), out, options)
 
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
-        masks = {k: keywords.get(k) for k in ("out", "where")}
-        self.definition.check("outer", a=a, b=b, **masks)
         return self._general.outer(self, a, b, keywords)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
-        values = () if b is None else (b,)
-        self.definition.check("at", **dict(zip("ab", (a, *values), strict=False)))
-        return self._general.at(self, a, indices, *values)
+        return self._general.at(self, a, indices, *(() if b is None else (b,)))
 
     # Each device's half is loaded where it is used; the first of several threads wins.
 
