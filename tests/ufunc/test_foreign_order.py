@@ -74,29 +74,24 @@ def test_a_library_without_a_stream_gets_its_array_back_when_all_is_done(cupy):
 def test_jax_sees_results_that_are_computed_and_in_cs_order(
     cupy, monkeypatch, order, shape
 ):
-    def from_dlpack(x):
-        cupy.log.append("imported")
-        assert x.flags.c_contiguous
-        assert x.shape == shape
-        return x
-
     library = SimpleNamespace(
-        dlpack=SimpleNamespace(from_dlpack=from_dlpack),
+        dlpack=SimpleNamespace(from_dlpack=lambda x: cupy.log.append("imported") or x),
         device_put=lambda x, device, may_alias: (x, device, may_alias),
     )
     monkeypatch.setattr(_optional, "jax", lambda: library)
-    values = (
-        np.arange(float(np.prod(shape))).reshape(shape).astype(order=order, dtype=F4)
-    )
+    values = np.arange(float(np.prod(shape))).reshape(shape).astype(F4, order)
     like = SimpleNamespace(devices=lambda: {"gpu:1"})
-    made = values.view(DeviceArray)
     # Only NumPy's own arrays lie in host memory.
     monkeypatch.setattr(foreign, "np", SimpleNamespace(ndarray=int, generic=int))
 
-    found, device, alias = foreign.JaxAdapter().from_native(made, like)
+    found, *where = foreign.JaxAdapter().from_native(values.view(DeviceArray), like)
 
     np.testing.assert_array_equal(np.asarray(found), values)
-    assert (device, alias) == ("gpu:1", True)
+    assert (found.shape, found.flags.c_contiguous, where) == (
+        shape,
+        True,
+        ["gpu:1", True],
+    )
     copied = order == "F" and shape != ()
     assert cupy.log == ["copied" if copied else "as it is", "wait", "imported"]
 
