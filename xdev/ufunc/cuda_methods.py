@@ -234,41 +234,30 @@ class CudaMethods:
         here = _optional.cupy().cuda.runtime.getDevice()
         key = spec, x.layout, mask and mask.layout, axes, target, start, here
         plan = self._plans.get(key)
-        if plan is None:
-            steps, dtype = target
-            masks = (0,) * len(x.shape) if mask is None else mask.strides
-            found = cuda_layout.lines(x.shape, axes, x.strides, steps, masks)
-            if found is None:  # axes that do not merge: a copy in which they do
-                order = [*(i for i in range(len(x.shape)) if i not in axes), *axes]
-                x, mask = straightened(x, order), mask and straightened(mask, order)
-                axes = tuple(range(len(order) - len(axes), len(order)))
-                target = tuple(steps[i] for i in order), dtype
-                return self._found(spec, x, mask, axes, target, start)
-            plan = self._plan(spec, x.dtype, dtype, found, start, mask is not None)
-            plan = remember(self._plans, key, plan)
-        return plan, x, mask
-
-    def _plan(
-        self,
-        spec: Specialisation,
-        source: np.dtype[Any],
-        target: np.dtype[Any],
-        found: Lines,
-        start: Start,
-        masked: bool,
-    ) -> Fold:
-        loop, rank = computed(spec.outputs[0]), len(found.extents)
-        contiguous = found.steps[0] == source.itemsize and not masked
-        group = cuda_layout.reducing(found, contiguous)
-        kernel = Reduce(source, loop, target, group, rank, masked)
-        wide = found.wide(source.itemsize) if group <= WARPS and not masked else 1
+        if plan is not None:
+            return plan, x, mask
+        steps, dtype = target
+        masks = (0,) * len(x.shape) if mask is None else mask.strides
+        found = cuda_layout.lines(x.shape, axes, x.strides, steps, masks)
+        if found is None:  # axes that do not merge: a copy in which they do
+            order = [*(i for i in range(len(x.shape)) if i not in axes), *axes]
+            x, mask = straightened(x, order), mask and straightened(mask, order)
+            axes = tuple(range(len(order) - len(axes), len(order)))
+            target = tuple(steps[i] for i in order), dtype
+            return self._found(spec, x, mask, axes, target, start)
+        loop, itemsize = computed(spec.outputs[0]), x.dtype.itemsize
+        plain = mask is None
+        group = cuda_layout.reducing(found, plain and found.steps[0] == itemsize)
+        kernel = Reduce(x.dtype, loop, dtype, group, len(found.extents), not plain)
+        wide = found.wide(itemsize) if group <= WARPS and plain else 1
         kernel = kernel._replace(statistic=self._statistic, wide=wide)
-        splits, each = found.split(group, kernel.span, source.itemsize, wide)
+        splits, each = found.split(group, kernel.span, itemsize, wide)
         nbytes = 0
         if splits > 1:
             kernel = kernel._replace(joining=WARP if splits <= BLOCK else BLOCK)
             nbytes = found.number * splits * kernel.partial
-        return self._launch(spec, kernel, found, splits, each, start), nbytes
+        fold = self._launch(spec, kernel, found, splits, each, start)
+        return remember(self._plans, key, (fold, nbytes)), x, mask
 
     def _launch(
         self,
