@@ -150,17 +150,12 @@ def connect(
     """
     number, word = ctypes.c_uint, ctypes.c_void_p
     kinds = word, *[number] * 7, word, word, word
-    two = ctypes.c_int, ctypes.c_int
-    vars(_cuda).update(
-        launch=start or ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch),
-        stream=ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(stream),
-        device=ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(device),
-        use=ctypes.PYFUNCTYPE(ctypes.py_object, *two)(use),
-        array=array,
-        new=new,
-        mark=mark,
-        several_devices=several,
-    )
+    _cuda.array, _cuda.new, _cuda.mark = array, new, mark
+    _cuda.several_devices = several
+    _cuda.launch = start or ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch)
+    _cuda.stream = ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(stream)
+    _cuda.device = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(device)
+    _cuda.use = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int, ctypes.c_int)(use)
 
 
 def use_several_streams(several: bool = True) -> None:
@@ -444,8 +439,7 @@ class Callable:
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make it with tables of its own, without plans."""
         self = object.__new__(cls)
-        object.__setattr__(self, "plans", Plans())
-        object.__setattr__(self, "launches", Launches())
+        self.plans, self.launches = Plans(), Launches()
         return self
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:

@@ -364,7 +364,8 @@ def _shown(ufunc: Any) -> Any:
     taken = hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)
     if numpys is not None or not taken:
         return numpys or ufunc
-    loops, kind = ufunc._cpu, type(ufunc)
+    loops = ufunc._cpu
+    kind: Any = type(ufunc)
     renamed = kind.__new__(kind)
     vars(renamed).update(vars(ufunc), _cpu=loops, __name__=f"xdev:{name}")
     return renamed

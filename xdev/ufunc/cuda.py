@@ -120,7 +120,7 @@ class CudaLoops:
         if plan.run is None or lifted or not kinds <= {native_array, *foreign.NUMBAS}:
             return
         encoders = [
-            partial(_encoded, dtype=dtype) if value.kind == BYTES else None
+            Number.encoder(dtype) if value.kind == BYTES else None
             for value, dtype in zip(plan.run.values, plan.inputs, strict=False)
         ]
         launch_plan = native.calls.LaunchPlan(
@@ -247,11 +247,6 @@ def new_array(result: cuda_plan.Result) -> Array:
     if not result.straight:
         array = array.transpose(result.axes)
     return Array.of(array)
-
-
-def _encoded(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return what the launch takes for a number of a loop's dtype."""
-    return Number(value).given(dtype)
 
 
 def _apart(

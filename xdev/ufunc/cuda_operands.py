@@ -22,7 +22,7 @@ from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xdev.ufunc.inputs import Labels
 
@@ -120,6 +120,11 @@ class Number:
         self.value = value
 
     @property
+    def owner(self) -> Any:
+        """The user's object."""
+        return self.value
+
+    @property
     def weak(self) -> bool:
         """Whether it takes the arrays' dtype as far as its kind allows."""
         return not isinstance(self.value, np.generic)
@@ -141,6 +146,11 @@ class Number:
             return self.value
         return padded(cast)
 
+    @classmethod
+    def encoder(cls, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+        """Return what makes of a number what the launch takes for a loop's dtype."""
+        return lambda value: cls(value).given(dtype)
+
 
 def handed(
     operands: Sequence[Array | Number],
@@ -155,8 +165,7 @@ def handed(
             for x, dtype in zip(operands, dtypes, strict=True)
         ]
     except OverflowError as error:
-        values = [x.owner if isinstance(x, Array) else x.value for x in operands]
-        raise too_large(values, dtypes, name, labels) from error
+        raise too_large([x.owner for x in operands], dtypes, name, labels) from error
 
 
 def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
