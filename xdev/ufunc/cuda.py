@@ -96,13 +96,20 @@ class CudaLoops:
                     *rest, where = copied
                     same = {"casting": casting, "order": order}
                     return self(rest, out, where=where, signature=signature, **same)
-                results = self._run(plan, inputs, outputs, mask)
+                values = handed(inputs, plan.inputs, name, labels)
+                results: list[Any] = [
+                    outputs[i] if result is None else new_array(result)
+                    for i, result in enumerate(plan.results)
+                ]
+                values += [x.address for x in (*results, mask) if isinstance(x, Array)]
+                if plan.run is not None and mask is not False:
+                    plan.run(values)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
             returned = tuple(
-                foreign.from_native(x.owner, first)
-                if i >= len(outs) or outs[i] is None
-                else outs[i]
-                for i, x in enumerate(results)
+                outs[i] if result is None else foreign.from_native(made.owner, first)
+                for i, (made, result) in enumerate(
+                    zip(results, plan.results, strict=True)
+                )
             )
         if len(returned) > 1:
             return returned
@@ -186,29 +193,6 @@ class CudaLoops:
                 )
                 self._kernels[key] = launch.Kernel(*cubin)
             return self._kernels[key]
-
-    def _run(
-        self,
-        plan: cuda_plan.Plan,
-        inputs: list[Operand],
-        outputs: list[Array | None],
-        mask: Array | bool,
-    ) -> list[Array]:
-        """Launch, after the results that nobody gave are made; return them all."""
-        scalar = self.scalar
-        values = handed(inputs, plan.inputs, scalar.name, scalar.labels)
-        outputs = outputs or [None] * len(plan.results)
-        results = [
-            new_array(result) if isinstance(result, cuda_plan.Result) else result
-            for result in (x or r for x, r in zip(outputs, plan.results, strict=True))
-            if result is not None
-        ]
-        values += [x.address for x in results]
-        if isinstance(mask, Array):
-            values.append(mask.address)
-        if plan.run is not None and mask is not False:
-            plan.run(values)
-        return results
 
 
 def require() -> None:

@@ -204,23 +204,14 @@ def call(
         result = over_cores(function, str(ufunc.signature), arrays, **axes)
     else:
         result = elementwise(function, arrays)
-    return _into(name, outs, result, where)
-
-
-def _into(
-    name: str, outs: Sequence[Any] | None, computed: Any, where: Any = True
-) -> Any:
-    """Return results, those for which there are outputs in these."""
     if outs is None:
-        return computed
-    results = []
-    for result, out in zip(
-        computed if type(computed) is tuple else (computed,), outs, strict=True
-    ):
+        return result
+    several, results = type(result) is tuple, []
+    for made, out in zip(result if several else (result,), outs, strict=True):
         if out is not None and where is not True:
-            result = _optional.dask_array().where(where, result, out)  # noqa: PLW2901
-        results.append(result if out is None else written(name, out, result))
-    return tuple(results) if type(computed) is tuple else results[0]
+            made = _optional.dask_array().where(where, made, out)  # noqa: PLW2901
+        results.append(made if out is None else written(name, out, made))
+    return tuple(results) if several else results[0]
 
 
 def call_method(
