@@ -490,11 +490,10 @@ def several_threads(monkeypatch):
     """Four threads, and a cut so low that every call is worth them."""
     _config.num_threads.cache_clear()
     monkeypatch.setenv("XDEV_NUM_THREADS", "4")
-    monkeypatch.setattr(threads, "CUT", 1e-9)
-    monkeypatch.setattr(threads, "PIECE", 1e-9)
+    for name, value in {"CUT": 1e-9, "PIECE": 1e-9, "CALL": 0.0}.items():
+        monkeypatch.setattr(threads, name, value)
     monkeypatch.setattr(threads, "CALLS", 1)
     monkeypatch.setattr(threads, "REST", 0)
-    monkeypatch.setattr(threads, "CALL", 0.0)
     yield
     _config.num_threads.cache_clear()
 
