@@ -11,8 +11,8 @@ import shutil
 import struct
 import subprocess
 import sys
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, nullcontext
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +21,7 @@ import pytest
 
 from xdev import _config, _optional, native
 from xdev.compile import cubins, threads
+from xdev.device.streams import live_streams
 from xdev.facade import (
     cuda as facade_cuda,
     cuda_copies,
@@ -404,6 +405,64 @@ def sizes(request, monkeypatch):
     cuda_copies._join_plan.cache_clear()
     yield
     cuda_copies._join_plan.cache_clear()
+
+
+ORDERED = cuda_operands.ordered
+
+
+@pytest.fixture
+def order(gpu, monkeypatch):
+    """What orders streams, or waits, each with the number of launches before."""
+    log, cuda, before = [], _optional.cupy().cuda, gpu.launches
+
+    def note(*words):
+        log.append((*words, gpu.launches - before))
+
+    stream = SimpleNamespace(ptr=0, synchronize=lambda: note("wait"))
+    monkeypatch.setattr(cuda, "get_current_stream", lambda: stream)
+    monkeypatch.setattr(cuda, "Event", lambda **_: SimpleNamespace(ptr=70))
+    for name in ("eventRecord", "streamWaitEvent"):
+        monkeypatch.setattr(cuda.runtime, name, partial(note, name))
+    monkeypatch.setattr(cuda_operands, "ordered", ORDERED)
+    return SimpleNamespace(log=log, note=note)
+
+
+@pytest.fixture
+def captured(monkeypatch):
+    """The current stream is captured."""
+    monkeypatch.setattr(live_streams, "captured", {0})
+
+
+@pytest.fixture
+def jax_array(gpu, order, monkeypatch):
+    """JAX's arrays on CUDA, made of NumPy's."""
+
+    class JaxArray:
+        def __init__(self, array):
+            self.array, self.dtype = array, array.dtype
+
+        def devices(self):
+            return [SimpleNamespace(platform="gpu")]
+
+        def block_until_ready(self):
+            order.note("ready")
+
+    def straight(x):
+        order.note("as it is" if x.flags.c_contiguous else "copied")
+        return gpu.array(np.ascontiguousarray(gpu.host(x)))
+
+    cupy, kind = _optional.cupy(), SimpleNamespace(Tracer=int)
+    dlpack = SimpleNamespace(from_dlpack=lambda x: order.note("imported") or x)
+    library = SimpleNamespace(core=kind, dlpack=dlpack)
+    library.device_put = lambda x, _, may_alias: JaxArray(x)  # noqa: ARG005
+    monkeypatch.setattr(_optional, "jax", lambda: library)
+    places = SimpleNamespace(place=lambda _: ("cuda", 0))
+    monkeypatch.setattr(foreign, "natives", lambda _: places)
+    monkeypatch.setattr(cupy.cuda, "Device", nullcontext)
+    monkeypatch.setattr(cupy, "from_dlpack", lambda x: order.note("read") or x.array)
+    monkeypatch.setattr(cupy, "ascontiguousarray", straight)
+    monkeypatch.setitem(foreign._known, JaxArray, foreign.JaxAdapter())
+    return lambda x: JaxArray(gpu.array(x))
 
 
 class Tensor:
