@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
+import ml_dtypes  # noqa: F401 - NumPy's name of bfloat16
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -22,7 +23,7 @@ from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda, cuda_layout, foreign
 
 
-@pytest.mark.parametrize("char", "behfdFD")
+@pytest.mark.parametrize("char", [*"behfdFD", "bfloat16"])
 def test_contiguous_and_misaligned_arrays_of_any_dtype(gpu, char):
     for n, (i, j, k) in itertools.product(
         (1, 15, 257, 1500), ((0, 0, 0), (1, 0, 0), (0, 3, 1), (2, 2, 2), (5, 1, 3))
@@ -50,7 +51,7 @@ ROWS = {  # of two matrices what is added
 }
 
 
-@pytest.mark.parametrize("char", "bf")
+@pytest.mark.parametrize("char", ["b", "f", "bfloat16"])
 @pytest.mark.parametrize("views", ROWS.values(), ids=ROWS)
 def test_rows_of_matrices_in_any_layout(gpu, views, char):
     x, y = views(*(gpu.sample((70, 70), char, seed) for seed in range(2)))

@@ -25,16 +25,15 @@ def test_reductions_and_scans_along_each_axis_keep_the_order(gpu, name, shape, m
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("char", "behfdFD" if DEEP else "befD")
+@pytest.mark.parametrize("char", [*("behfdFD" if DEEP else "befD"), "bfloat16"])
 def test_reductions_of_every_dtype_and_alignment(gpu, char):
-    ufunc = gpu.ufunc("add", 0)
+    ufunc, half = gpu.ufunc("add", 0), char in ("e", "bfloat16")
     for n, start in ((40_000, 0), (40_000, 1), (5000, 3), (100, 1)):
         x = gpu.sample(n + start, char)[start:]
-        if char in "eb":
-            x = (x % 2).astype(char) if char == "e" else x
+        x = (x % 2).astype(char) if half else x
         result = gpu.host(ufunc.reduce(gpu.array(x), axis=None, dtype=char))
 
-        expected = x.sum(dtype="f" if char == "e" else char).astype(char)
+        expected = np.sum(x, dtype="f" if half else char).astype(char)
         assert result.dtype == expected.dtype
         np.testing.assert_array_equal(result, expected)
 
@@ -151,9 +150,9 @@ def test_corrections_of_other_types_are_numpys(gpu):
 
 def test_scans_in_place_and_of_other_dtypes(gpu):
     ufunc = gpu.ufunc("add")
-    for char in "eD":
+    for char in ("e", "D", "bfloat16"):
         x = (gpu.sample((2, 2000), char) != 0).astype(char)[:, ::-1]
-        expected = np.add.accumulate(x, 1, dtype="d" if char == "e" else char)
+        expected = np.add.accumulate(x, 1, dtype="D" if char == "D" else "d")
         ours = x.copy()
         ufunc.accumulate(gpu.array(ours), axis=1, dtype=char, out=gpu.array(ours))
         np.testing.assert_array_equal(ours, expected.astype(char))
