@@ -100,6 +100,14 @@ def test_an_out_that_overlaps_an_input_as_numpys(shift):
         np.testing.assert_array_equal(mine, numpys)
 
 
+@pytest.mark.parametrize("f", [xdev.vectorize(lambda x, y: x + y), xdev.add])
+def test_one_value_of_the_output_is_read_before_it_is_written(f):
+    for _ in range(5):
+        x = np.arange(1_000_000.0)
+        f(x, x[5:6].reshape(()), out=x)
+        np.testing.assert_array_equal(x, np.arange(5, 1_000_005.0))
+
+
 def test_several_outputs_and_one_of_them_given():
     @xdev.vectorize
     def both(x, y):

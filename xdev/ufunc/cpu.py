@@ -393,12 +393,11 @@ def report_errors(name: str, exceptions: int) -> None:
             raise FloatingPointError(text)
         if setting == "warn":
             warnings.warn(text, RuntimeWarning, stacklevel=users_level())
-        elif setting == "print":
-            sys.stderr.write(f"Warning: {text}\n")
         elif setting == "call":
             caller(words, numbers)
-        elif setting == "log":
-            caller.write(f"Warning: {text}\n")
+        elif setting in ("print", "log"):
+            stream = sys.stderr if setting == "print" else caller
+            stream.write(f"Warning: {text}\n")
 
 
 # NumPy's functions on large arrays, in several threads: a call for each part.
@@ -477,16 +476,15 @@ class Chunked:
         arrays = [x for x in (*operands, out) if type(x) is ndarray]
         if any(step < 0 for x in arrays for step in x.strides):
             return None
-        views = []
-        for x in operands:
-            if type(x) is ndarray and x.ndim:
-                place = x.ctypes.data, x.strides, x.shape, x.dtype
-                same = place == (out.ctypes.data, out.strides, out.shape, out.dtype)
-                if not same and np.may_share_memory(x, out):
-                    return None
-            spread = type(x) is ndarray and x.ndim and x.shape != out.shape
-            views.append(np.broadcast_to(x, out.shape) if spread else x)
-        return [*views, out]
+        place = out.__array_interface__
+        others = (x for x in arrays if x.__array_interface__ != place)
+        if any(np.may_share_memory(x, out) for x in others):
+            return None
+        spread = [
+            np.broadcast_to(x, out.shape) if type(x) is ndarray and x.ndim else x
+            for x in operands
+        ]
+        return [*spread, out]
 
 
 @final
