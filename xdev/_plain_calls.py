@@ -127,26 +127,15 @@ def connect(
 ) -> None:
     """Say how kernels are launched.
 
-    Parameters
-    ----------
-    launch : int
-        The address of the driver's ``cuLaunchKernel``.
-    stream, device, use : int
-        The addresses of CuPy's functions that return the current stream and device, and
-        that make a device current; the last two take a number more that means nothing.
-    array : type
-        CuPy's arrays.
-    new : callable
-        ``new(shape, dtype)`` makes one.
-    mark : callable
-        Takes a call's operands before they are used, once there are several streams.
-    several : bool
-        Whether there is more than one device.
-    of_stream : int
-        The address of a C function that says whether the block at an address is a
-        stream's, so that nothing has to be marked; 0 without one.
-    start : callable, optional
-        CuPy's function that calls it and raises its errors: ctypes takes 1.3 µs more.
+    By addresses: the driver's ``cuLaunchKernel``; CuPy's functions that return the
+    current stream and device, and that make a device current (the last two take one
+    more number, without meaning); ``of_stream``, a C function that says whether the
+    block at an address is a stream's, so that nothing has to be marked, or 0.
+
+    By value: the type of CuPy's arrays, ``new(shape, dtype)`` that makes one, ``mark``,
+    which takes a call's operands once there are several streams, whether there are
+    several devices, and ``start``, CuPy's function that calls the driver's and raises
+    its errors: ctypes takes 1.3 µs more.
     """
     number, word = ctypes.c_uint, ctypes.c_void_p
     kinds = word, *[number] * 7, word, word, word
@@ -268,17 +257,10 @@ class Launch:
     def start(self, values: collections.abc.Sequence[Any]) -> int:
         """Launch on the current stream, with addresses and numbers.
 
-        Parameters
-        ----------
-        values : sequence
-            One for each slot; those that go as bytes are 16 of them.
-
-        Returns
-        -------
-        int
-            0, an error of the driver, or one of ``NO_VALUE`` (a value does not fit),
-            ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM`` (the current one
-            is not known): then nothing was launched.
+        There is a value for each slot; those that go as bytes are 16 of them. Return 0,
+        an error of the driver, or one of ``NO_VALUE`` (a value does not fit),
+        ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM`` (the current one is
+        not known): then nothing was launched.
         """
         slots = [*values]
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,7 +54,15 @@ def elementwise(
     da = _optional.dask_array()
     args = [lift(x) for x in args]
     shapes = [x.shape for x in args if hasattr(x, "dask")]
-    _check_shapes(name or str(getattr(function, "__name__", "f")), shapes)
+    known = [shape for shape in shapes if not any(n != n for n in shape)]  # noqa: PLR0124 - NaN: Dask knows the chunks
+    try:
+        np.broadcast_shapes(*known)
+    except ValueError as error:
+        raise ValueError(
+            f"{name or getattr(function, '__name__', 'f')}: the shapes "
+            f"{', '.join(map(str, shapes))} do not broadcast to one: an axis has the "
+            f"same length in all, or 1; slice or reshape one"
+        ) from error
     if meta is None:
         with np.errstate(all="ignore"):
             meta = function(*map(without_elements, args))
@@ -72,19 +80,6 @@ def elementwise(
         da.blockwise(operator.getitem, whole, blocks, whole, i, None, meta=one)
         for i, one in enumerate(meta)
     )
-
-
-def _check_shapes(name: str, shapes: list[tuple[float, ...]]) -> None:
-    """Refuse shapes that do not broadcast; of unknown extents Dask knows the chunks."""
-    if any(extent != extent for shape in shapes for extent in shape):  # noqa: PLR0124 - NaN
-        return
-    try:
-        np.broadcast_shapes(*cast("list[tuple[int, ...]]", shapes))
-    except ValueError as error:
-        raise ValueError(
-            f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast to "
-            f"one: an axis has the same length in all, or 1; slice or reshape one"
-        ) from error
 
 
 def over_cores(
