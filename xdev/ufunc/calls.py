@@ -129,10 +129,12 @@ def on_fake(
         return x[()] if isinstance(x, np.ndarray) and not x.ndim else x
 
     def compute(*inputs: Any, out: Any = None, **options: Any) -> Any:
-        return loops(inputs, out, **options)
+        return loops(
+            inputs, out if out is None or type(out) is tuple else (out,), **options
+        )
 
     if outs:
-        keywords = {"out": outs, **keywords}
+        keywords = {"out": outs if outs[1:] else outs[0], **keywords}
     return run(f"{name}()", compute, *map(value, args, labels), **keywords)
 
 
