@@ -8,9 +8,9 @@ from __future__ import annotations
 import ctypes
 import struct
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, final
 
-from numpy import dtype as data_type, ndarray, uint8
+from numpy import ndarray, uint8
 
 if TYPE_CHECKING:
     import collections.abc
@@ -106,15 +106,11 @@ FORMATS = {ADDRESS: "Q", DOUBLE: "d", FLOAT: "f", BYTES: "16s"}  # as struct has
 INTEGERS = {0: "q", 32: "i", 48: "h", 56: "b"}  # by ``low``; unsigned ones are capitals
 # What a launch answers; errors of the driver are positive.
 STARTED, NO_VALUE, OVERLAP, NEW_STREAM = 0, -1, -2, -3
-TAKEN = {data_type(char): data_type(char).type for char in "?bhilBHILefdFD"}
-
-Readers = dict[type, "collections.abc.Callable[[Any], tuple[Any, ...] | None]"]
-
 
 #: What `connect` adds to.
 _cuda: Any = SimpleNamespace(array=None, several_devices=False, several_streams=False)
 _streams: set[int] = set()  # known ones
-_readers: Readers = {}
+_readers: dict[type, Any] = {}
 
 
 def connect(
@@ -131,40 +127,24 @@ def connect(
 ) -> None:
     """Say how kernels are launched.
 
-    Parameters
-    ----------
-    launch : int
-        The address of the driver's ``cuLaunchKernel``.
-    stream, device, use : int
-        The addresses of CuPy's functions that return the current stream and device, and
-        that make a device current; the last two take a number more that means nothing.
-    array : type
-        CuPy's arrays.
-    new : callable
-        ``new(shape, dtype)`` makes one.
-    mark : callable
-        Takes a call's operands before they are used, once there are several streams.
-    several : bool
-        Whether there is more than one device.
-    of_stream : int
-        The address of a C function that says whether the block at an address is a
-        stream's, so that nothing has to be marked; 0 without one.
-    start : callable, optional
-        CuPy's function that calls it and raises its errors: ctypes takes 1.3 µs more.
+    By addresses: the driver's ``cuLaunchKernel``; CuPy's functions that return the
+    current stream and device, and that make a device current (the last two take one
+    more number, without meaning); ``of_stream``, a C function that says whether the
+    block at an address is a stream's, so that nothing has to be marked, or 0.
+
+    By value: the type of CuPy's arrays, ``new(shape, dtype)`` that makes one, ``mark``,
+    which takes a call's operands once there are several streams, whether there are
+    several devices, and ``start``, CuPy's function that calls the driver's and raises
+    its errors: ctypes takes 1.3 µs more.
     """
     number, word = ctypes.c_uint, ctypes.c_void_p
     kinds = word, *[number] * 7, word, word, word
-    two = ctypes.c_int, ctypes.c_int
-    vars(_cuda).update(
-        launch=start or ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch),
-        stream=ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(stream),
-        device=ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(device),
-        use=ctypes.PYFUNCTYPE(ctypes.py_object, *two)(use),
-        array=array,
-        new=new,
-        mark=mark,
-        several_devices=several,
-    )
+    _cuda.array, _cuda.new, _cuda.mark = array, new, mark
+    _cuda.several_devices = several
+    _cuda.launch = start or ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch)
+    _cuda.stream = ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(stream)
+    _cuda.device = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(device)
+    _cuda.use = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int, ctypes.c_int)(use)
 
 
 def use_several_streams(several: bool = True) -> None:
@@ -184,13 +164,9 @@ def forget_stream(stream: int) -> None:
 
 def make_arrays_of(kind: Any) -> collections.abc.Callable[..., Any]:
     """Return ``make(shape, dtype, order="C", memory=None)``, a maker of CuPy arrays."""
-    base = kind.__mro__[1]
-    new, initialize = base.__new__, base._init  # noqa: SLF001 - what ndarray calls
 
     def make(shape: Any, dtype: Any, order: str = "C", memory: Any = None) -> Any:
-        array = new(kind)
-        initialize(array, shape, dtype, memory, None, order)
-        return array
+        return kind(shape, dtype, memory, None, order)
 
     return make
 
@@ -200,9 +176,7 @@ def are_of_current_stream(operands: collections.abc.Iterable[Any]) -> bool:  # n
     return False  # the compiled tier's pool knows
 
 
-def read_by(
-    kind: type, reader: collections.abc.Callable[[Any], tuple[Any, ...] | None]
-) -> None:
+def read_by(kind: type, reader: collections.abc.Callable[[Any], Any]) -> None:
     """Let calls take arrays of another type than CuPy's.
 
     ``reader(x)`` returns an array's address, its device's index, its data type, shape
@@ -273,6 +247,7 @@ class Launch:
         self._head, self._tail = parameter[:first], tail
         self._output = len(values) if output is None else output
         self._call = int(kernel.handle), *extents(blocks), *extents(threads), 0
+        self._floats = [k for k, x in enumerate(values) if x.kind == FLOAT]
         self._inputs = [
             (k, x)
             for k, x in enumerate(values)
@@ -282,25 +257,18 @@ class Launch:
     def start(self, values: collections.abc.Sequence[Any]) -> int:
         """Launch on the current stream, with addresses and numbers.
 
-        Parameters
-        ----------
-        values : sequence
-            One for each slot; those that go as bytes are 16 of them.
-
-        Returns
-        -------
-        int
-            0, an error of the driver, or one of ``NO_VALUE`` (a value does not fit),
-            ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM`` (the current one
-            is not known): then nothing was launched.
+        There is a value for each slot; those that go as bytes are 16 of them. Return 0,
+        an error of the driver, or one of ``NO_VALUE`` (a value does not fit),
+        ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM`` (the current one is
+        not known): then nothing was launched.
         """
+        slots = [*values]
         try:
-            parameter = self._pack(self._head, *values, self._tail)
+            for k in self._floats:  # those that a float does not hold are infinite
+                slots[k] = ctypes.c_float(slots[k]).value
+            parameter = self._pack(self._head, *slots, self._tail)
         except (struct.error, OverflowError, TypeError):
-            try:
-                parameter = self._pack(self._head, *self._rounded(values), self._tail)
-            except (struct.error, OverflowError, TypeError):
-                return NO_VALUE
+            return NO_VALUE
         for k, how in self._inputs:
             distance = values[k] - values[self._output]
             if how.low < distance < how.high and (distance or not how.same):
@@ -314,16 +282,8 @@ class Launch:
         except RuntimeError as error:
             return error.status  # type: ignore[attr-defined, no-any-return] # CuPy's
 
-    def _rounded(self, values: collections.abc.Sequence[Any]) -> list[Any]:
-        """Return values with numbers that no ``float`` of C holds as infinities."""
-        return [
-            ctypes.c_float(float(x)).value if how.kind == FLOAT else x
-            for x, how in zip(values, self.values, strict=False)
-        ]
 
-
-@final
-class LaunchPlan:
+class LaunchPlan(NamedTuple):
     """How to do a call on CUDA arrays again.
 
     Parameters
@@ -340,20 +300,12 @@ class LaunchPlan:
         Memory that the launch needs besides; its address is the last value [B].
     """
 
-    __slots__ = ("axes", "dtype", "encoders", "run", "scratch", "shape")
-
-    def __init__(
-        self,
-        run: Launch,
-        dtype: Any = None,
-        shape: Any = None,
-        axes: tuple[int, ...] | None = None,
-        encoders: tuple[Any, ...] = (),
-        scratch: int = 0,
-    ) -> None:
-        self.run, self.shape, self.axes = run, shape, axes
-        self.dtype = TAKEN.get(dtype, dtype)  # a type, which CuPy takes more quickly
-        self.encoders, self.scratch = encoders, scratch
+    run: Launch
+    dtype: Any = None
+    shape: Any = None
+    axes: tuple[int, ...] | None = None
+    encoders: tuple[Any, ...] = ()
+    scratch: int = 0
 
 
 @final
@@ -394,27 +346,25 @@ class Launches:
         """
         key: list[Any] = []
         values: list[Any] = []
-        devices: dict[Any, None] = {}
-        several, array, nin = _cuda.several_devices, _cuda.array, self.nin
+        devices: set[int | None] = set()
+        array, place = _cuda.array, None
         for k, x in enumerate(operands):
             kind = type(x)
             if kind is array:
-                data = x.data
-                address = data.ptr
-                aligned = address & 15 if k >= nin else None
-                steps = x._c_contiguous or x.strides  # noqa: SLF001
-                key += x.dtype, x.shape, steps, aligned
-                devices[data.device_id if several else None] = None
+                data, steps = x.data, x._c_contiguous or x.strides  # noqa: SLF001
+                place = data.ptr, data.device_id, x.dtype, x.shape, steps
             elif kind in _readers:
-                read = _readers[kind](x)
-                if read is None:
+                place = _readers[kind](x)
+                if place is None:
                     return None, values
-                address, device, *rest = read
-                key += kind, *rest, address & 15
-                devices[device if several else None] = None
             else:
                 key.append(kind)
-                address = x
+                values.append(x)
+                continue
+            address, device, *rest = place
+            aligned = address & 15 if k >= self.nin or kind is not array else None
+            key += kind, *rest, aligned
+            devices.add(device if _cuda.several_devices else None)
             values.append(address)
         return ((*key, *devices) if len(devices) == 1 else None), values
 
@@ -471,8 +421,7 @@ class Callable:
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make it with tables of its own, without plans."""
         self = object.__new__(cls)
-        object.__setattr__(self, "plans", Plans())
-        object.__setattr__(self, "launches", Launches())
+        self.plans, self.launches = Plans(), Launches()
         return self
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:

@@ -141,3 +141,16 @@ def test_complex_expm1_and_log1p_are_exact_near_0(device, name, z):
     assert same(result.real, wanted.real, 1e-15)
     assert math.isclose(result.real, wanted.real, rel_tol=1e-14)
     assert math.isclose(result.imag, wanted.imag, rel_tol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["expm1", "log1p", "tanh"])
+def test_complex_functions_are_the_same_with_keywords(name):
+    x = np.array([1e-9 + 1e-9j, complex(INF, 2.5), 3 - 4j, -1 + 0j])
+    mask, function = np.array([True, True, False, False]), getattr(xdev, name)
+    for dtype in ("D", "F"):
+        out, given = np.full(4, 7, dtype), {"where": mask, "casting": "same_kind"}
+        assert function(x, out=out, **given) is out
+        np.testing.assert_array_equal(out, [*function(x[:2]).astype(dtype), 7, 7])
+        found = function(x[:2], dtype=dtype)
+        np.testing.assert_array_equal(found, out[:2], strict=True)
+    assert function(x[0], order="C") == function(x[0])

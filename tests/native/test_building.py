@@ -69,15 +69,7 @@ def test_a_machine_with_a_compiler_has_built_it():
 @pytest.mark.parametrize(
     ("value", "state"), [("1", "compiled"), ("0", "not used: XDEV_NATIVE=0")]
 )
-def test_it_is_switched_off_by_a_setting(tmp_path, value, state):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, program],
-        env={**os.environ, "XDEV_NATIVE": value},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_it_is_switched_off_by_a_setting(python, value, state):
+    ran = python("-c", PROGRAM, XDEV_NATIVE=value)
     absent = native.STATE.startswith("not built")
     assert ran.stdout.strip() == (native.STATE if absent and value == "1" else state)

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +23,13 @@ import pytest
 from xdev import _config, _optional, memory, native, testing
 from xdev.compile import cubins, threads
 from xdev.device.streams import live_streams
-from xdev.facade import cuda_copies
+from xdev.facade import (
+    cuda as facade_cuda,
+    cuda_copies,
+    dispatch,
+    elementwise,
+    searching,
+)
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import (
     cuda,
@@ -48,6 +54,8 @@ FUNCTIONS = {
     "positive": (lambda x: +x, "*o = *a;"),
     "logical_and": (lambda x, y: x and y, "*o = to<bool>(*a) && to<bool>(*b);"),
     "above": (lambda x, y: x > y, "*o = *a > *b;"),
+    "remainder": (lambda x, y: x % y, "*o = *a % *b;"),
+    "floor_divide": (lambda x, y: x // y, "*o = *a / *b;"),
     "chain": (lambda x, y, z: x * y + z, "*o = *a * *b + *c;"),
     "sin": (lambda x: +np.sin(x), "*o = __builtin_sin(*a);"),
     "where": (lambda m, x, y: x if m else y, "*o = *a ? *b : *c;"),
@@ -87,44 +95,41 @@ def text(name, seen):
     return re.sub(r'#include "(.*)"', included, found)
 
 
-def source(name, kernel):
+def program(kernel, parameter, waits, function=""):
     """Return a C++ file with a kernel and a function that runs its blocks."""
-    macros = dict(kernel.macros())
-    *reads, write = macros["XDEV_SIGNATURE"].split(",")
-    named = [f"{kind} {letter}" for kind, letter in zip(reads, "abcd", strict=False)]
-    parameter = {
-        "rows": "xdev::Parameters<{}>",
-        "strided": "xdev::Parameters<{}>",
-        "reduce": "xdev::Reduction",
-        "scan": "xdev::Scan",
-        "scatter": "xdev::Scatter",
-    }[kernel.template]
-    slots = len(getattr(kernel, "operands", ())) + getattr(kernel, "masked", False)
-    parameter = parameter.format(slots)
-    waits = kernel.template in {"reduce", "scan"} and (
-        kernel.group != 1 or getattr(kernel, "joining", 0)
-    )
-    lanes = (
-        "fibers::run(thread, p);"
-        if waits
-        else "for (threadIdx.x = 0; threadIdx.x < XDEV_BLOCK; ++threadIdx.x) thread(p);"
-    )
+    lanes = "for (threadIdx.x = 0; threadIdx.x < XDEV_BLOCK; ++threadIdx.x) thread(p);"
     return f"""
-{"".join(f"#define {k} {v}{chr(10)}" for k, v in macros.items())}
+{"".join(f"#define {k} {v}{chr(10)}" for k, v in kernel.macros())}
 #include "{HERE / "host_cuda.h"}"
 {text(f"{kernel.template}.cu", set())}
-{OPERATORS}
+{function}
+static void thread(void* p) {{ {kernel.entry}(*(xdev::{parameter}*)p); }}
+extern "C" void kernel(void* p, unsigned blocks)
+{{
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {{
+        {"fibers::run(thread, p);" if waits else lanes}
+    }}
+}}
+"""
+
+
+def of_function(name, kernel):
+    """Return the same for a kernel that calls a scalar function."""
+    *reads, write = dict(kernel.macros())["XDEV_SIGNATURE"].split(",")
+    named = [f"{kind} {letter}" for kind, letter in zip(reads, "abcd", strict=False)]
+    function = f"""{OPERATORS}
 extern "C" void xdev_function({", ".join([*named, f"{write} o"])})
 {{
     typedef {write[:-1]} O;
     {FUNCTIONS[name][1]}
-}}
-static void thread(void* p) {{ {kernel.entry}(*({parameter}*)p); }}
-extern "C" void kernel(void* p, unsigned blocks)
-{{
-    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {{ {lanes} }}
-}}
-"""
+}}"""
+    slots = len(getattr(kernel, "operands", ())) + getattr(kernel, "masked", False)
+    own = {"reduce": "Reduction", "scan": "Scan", "scatter": "Scatter"}
+    parameter = own.get(kernel.template, f"Parameters<{slots}>")
+    waits = kernel.template in {"reduce", "scan"} and (
+        kernel.group != 1 or getattr(kernel, "joining", 0)
+    )
+    return program(kernel, parameter, waits, function)
 
 
 def compiled(folder, name, content):
@@ -132,17 +137,9 @@ def compiled(folder, name, content):
     file = folder / f"{name}.cpp"
     file.write_text(content)
     library = file.with_suffix(".so")
-    command = [
-        COMPILER,
-        "-std=c++17",
-        "-O1",
-        "-U_FORTIFY_SOURCE",
-        "-fno-strict-aliasing",
-        "-fno-gnu-unique",  # each has shared memory of its own
-        "-w",
-        "-shared",
-    ]
-    subprocess.run([*command, "-fPIC", file, "-o", library], check=True)
+    options = "-std=c++17 -O1 -U_FORTIFY_SOURCE -fno-strict-aliasing -w -shared -fPIC"
+    options += " -fno-gnu-unique"  # each has shared memory of its own
+    subprocess.run([COMPILER, *options.split(), file, "-o", library], check=True)
     return ctypes.CDLL(str(library))
 
 
@@ -151,14 +148,39 @@ def address_of(function):
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-class HostArray:
-    """The little of CuPy that methods use besides launches."""
+class HostArray(np.ndarray):
+    """What methods compute by CuPy besides launches: with an address as CuPy's have."""
 
-    def __init__(self, values, dtype):
-        self.host = np.asarray(values, dtype)
-        self.data = SimpleNamespace(ptr=self.host.ctypes.data)
-        self.size, self.ndim = self.host.size, self.host.ndim
-        self.min, self.max = self.host.min, self.host.max
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+def by_numpy(name, **options):
+    """Return a function of NumPy's in the place of CuPy's."""
+
+    def call(x, *args, **keywords):
+        x = HostGpu.host(x) if isinstance(x, _optional.cupy().ndarray) else x
+        return getattr(np, name)(x, *args, **keywords, **options).view(HostArray)
+
+    return call
+
+
+class Copied:
+    """What CuPy makes copies of an operand by."""
+
+    def __init__(self, x):
+        self._values = HostGpu.host(x)
+
+    def transpose(self, axes):
+        self._values = self._values.transpose(axes)
+        return self
+
+    def copy(self, order="C"):
+        return HostGpu.array(self._values.copy(order))
+
+    def astype(self, dtype):
+        return HostGpu.array(self._values.astype(dtype))
 
 
 class Devices:
@@ -250,17 +272,8 @@ class HostGpu:
         """Return a loaded kernel that calls no scalar function."""
         name = re.search(r"::(take|join|triangle)", kernel.entry)
         parameter = name[1].capitalize() if name else "Order"
-        content = f"""
-{"".join(f"#define {k} {v}{chr(10)}" for k, v in kernel.macros())}
-#include "{HERE / "host_cuda.h"}"
-{text(f"{kernel.template}.cu", set())}
-static void thread(void* p) {{ {kernel.entry}(*(xdev::{parameter}*)p); }}
-extern "C" void kernel(void* p, unsigned blocks)
-{{
-    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) fibers::run(thread, p);
-}}
-"""
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
+        content = program(kernel, parameter, waits=True)
         library = compiled(self._folder, re.sub(r"\W+", "_", "_".join(words)), content)
         return SimpleNamespace(handle=address_of(library.kernel), library=library)
 
@@ -276,32 +289,20 @@ extern "C" void kernel(void* p, unsigned blocks)
 
     @staticmethod
     def host(x):
-        """Return a copy of a CuPy array of host memory."""
-        raw = (ctypes.c_char * max(x.data.mem.size, 1)).from_address(x.data.mem.ptr)
-        start = x.data.ptr - x.data.mem.ptr
-        return np.ndarray(x.shape, x.dtype, raw, start, x.strides).copy()
+        """Return a copy of a CuPy array of host memory, or of an operand."""
+        if isinstance(x, _optional.cupy().ndarray):
+            x = cuda_operands.Array.of(x)
+        low, high = x.reach
+        raw = (ctypes.c_char * max(high - low, 1)).from_address(x.address + low)
+        return np.ndarray(x.shape, x.dtype, raw, -low, x.strides).copy()
 
     def ufunc(self, name, identity=None):
         """Return a function's ufunc, with nothing known yet."""
         return vectorize(self.functions[name], identity=identity)
 
-    def loops(self, name):
-        """Return a function's CUDA loops, with nothing known yet."""
-        return self.ufunc(name)._cuda
-
     def statistic(self, name):
         """Return a reduction that makes something of sums, with nothing known yet."""
-        return cuda_methods.CudaReduction(self.loops("add"), 0, name)
-
-    def scatter_add(self, x, positions, y):
-        """Add float64 numbers in place at positions."""
-        loops, order = self.loops("add"), np.argsort(positions, kind="stable")
-        typing = loops.scalar.specialise((np.dtype("d"),) * 2)
-        types = x.dtype, y.dtype, typing.inputs, typing.outputs[0]
-        kernel = cuda_methods.Scatter(*types)
-        operands = x, positions[order], order, y
-        launch = cuda_methods.scattering(loops, typing, kernel, y.size)
-        launch([each.ctypes.data for each in operands])
+        return cuda_methods.CudaMethods(self.ufunc("add")._cuda, 0, name)
 
     @staticmethod
     def sample(shape, char, seed=0):
@@ -315,24 +316,6 @@ extern "C" void kernel(void* p, unsigned blocks)
             return rng.random(shape) < 0.5
         return rng.integers(0, 9, shape).astype(dtype)
 
-    def view(self, x):
-        """Return the CuPy array of an operand."""
-        cupy, reach = _optional.cupy(), x.reach
-        memory = cupy.cuda.UnownedMemory(
-            x.address + reach.low, reach.high - reach.low, x.owner, 0
-        )
-        pointer = cupy.cuda.MemoryPointer(memory, -reach.low)
-        return cupy.ndarray(x.shape, x.dtype, pointer, x.strides)
-
-    def straightened(self, x, order):
-        """Stand for the copy that CuPy makes."""
-        made = self.array(
-            np.ascontiguousarray(self.host(self.view(x)).transpose(order))
-        )
-        return cuda_operands.Array(
-            made, made.data.ptr, made.shape, made.strides, made.dtype
-        )
-
 
 def host_kernels(folder):
     """Return what stands for ``CudaLoops.kernel``: each is compiled once."""
@@ -342,7 +325,7 @@ def host_kernels(folder):
         name = loops.scalar.name.removeprefix("xdev.")
         key = name, template.entry, *template.macros()
         if key not in made:
-            library = compiled(folder, f"k{len(made)}", source(name, template))
+            library = compiled(folder, f"k{len(made)}", of_function(name, template))
             handle = address_of(library.kernel)
             made[key] = SimpleNamespace(handle=handle, library=library)
         return made[key]
@@ -371,16 +354,17 @@ def gpu(tmp_path_factory):
     made = HostGpu(driver, folder)
 
     def copied(x):
-        there = made.host(made.view(x))
-        return SimpleNamespace(
-            copy=lambda: made.array(there),
-            astype=lambda dtype: made.array(there.astype(dtype)),
-        )
+        return Copied(x)
 
-    runtime = SimpleNamespace(getDevice=lambda: 0)
+    def contiguous(x):
+        own = isinstance(x, _optional.cupy().ndarray) and x.flags.c_contiguous
+        return x if own else by_numpy("ascontiguousarray")(x)
+
     shim = SimpleNamespace(
-        asarray=HostArray,
-        cuda=SimpleNamespace(runtime=runtime),
+        **{name: by_numpy(name) for name in ("arange", "asarray", "broadcast_to")},
+        ascontiguousarray=contiguous,
+        argsort=by_numpy("argsort", kind="stable"),  # as CuPy's
+        cuda=SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0)),
         ndarray=_optional.cupy().ndarray,
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -390,7 +374,6 @@ def gpu(tmp_path_factory):
             patch.setattr(module, "require", lambda: None)
         patch.setattr(cuda.cuda_operands, "ordered", no_order)
         patch.setattr(grids.CudaGrids, "ordered", staticmethod(no_order))
-        patch.setattr(cuda_methods, "straightened", made.straightened)
         patch.setattr(cuda_operands.Array, "cupy", copied)
         patch.setattr(cuda_methods, "_optional", SimpleNamespace(cupy=lambda: shim))
         patch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
@@ -402,6 +385,87 @@ def gpu(tmp_path_factory):
             yield made
         cuda_copies._plan.cache_clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
+
+
+@pytest.fixture
+def cupy_library(gpu, monkeypatch):
+    """Have the facade serve CuPy's arrays by kernels alone, else by NotImplemented."""
+    for name in ("libraries", "_by_name", "launches"):
+        monkeypatch.setattr(dispatch, name, dict(getattr(dispatch, name)))
+    for module in (elementwise, searching, facade_cuda):
+        monkeypatch.setattr(module, "launches", dispatch.launches)
+    monkeypatch.setattr(cuda_copies, "quick", lambda function, _: function)
+    monkeypatch.setattr(cuda_copies, "last", lambda x: int(gpu.host(x)[-1]))
+    facade_cuda.library.cache_clear()
+    yield
+    facade_cuda.library.cache_clear()
+
+
+@pytest.fixture(params=[-1000, 10**9])
+def sizes(request, monkeypatch):
+    """All that the facade copies is large, or nothing is."""
+    monkeypatch.setattr(cuda_copies, "LARGE", request.param)
+    cuda_copies._join_plan.cache_clear()
+    yield
+    cuda_copies._join_plan.cache_clear()
+
+
+ORDERED = cuda_operands.ordered
+
+
+@pytest.fixture
+def order(gpu, monkeypatch):
+    """What orders streams, or waits, each with the number of launches before."""
+    log, cuda, before = [], _optional.cupy().cuda, gpu.launches
+
+    def note(*words):
+        log.append((*words, gpu.launches - before))
+
+    stream = SimpleNamespace(ptr=0, synchronize=lambda: note("wait"))
+    monkeypatch.setattr(cuda, "get_current_stream", lambda: stream)
+    monkeypatch.setattr(cuda, "Event", lambda **_: SimpleNamespace(ptr=70))
+    for name in ("eventRecord", "streamWaitEvent"):
+        monkeypatch.setattr(cuda.runtime, name, partial(note, name))
+    monkeypatch.setattr(cuda_operands, "ordered", ORDERED)
+    return SimpleNamespace(log=log, note=note)
+
+
+@pytest.fixture
+def captured(monkeypatch):
+    """The current stream is captured."""
+    monkeypatch.setattr(live_streams, "captured", {0})
+
+
+@pytest.fixture
+def jax_array(gpu, order, monkeypatch):
+    """JAX's arrays on CUDA, made of NumPy's."""
+
+    class JaxArray:
+        def __init__(self, array):
+            self.array, self.dtype = array, array.dtype
+
+        def devices(self):
+            return [SimpleNamespace(platform="gpu")]
+
+        def block_until_ready(self):
+            order.note("ready")
+
+    def straight(x):
+        order.note("as it is" if x.flags.c_contiguous else "copied")
+        return gpu.array(np.ascontiguousarray(gpu.host(x)))
+
+    cupy, kind = _optional.cupy(), SimpleNamespace(Tracer=int)
+    dlpack = SimpleNamespace(from_dlpack=lambda x: order.note("imported") or x)
+    library = SimpleNamespace(core=kind, dlpack=dlpack)
+    library.device_put = lambda x, _, may_alias: JaxArray(x)  # noqa: ARG005
+    monkeypatch.setattr(_optional, "jax", lambda: library)
+    places = SimpleNamespace(place=lambda _: ("cuda", 0))
+    monkeypatch.setattr(foreign, "natives", lambda _: places)
+    monkeypatch.setattr(cupy.cuda, "Device", nullcontext)
+    monkeypatch.setattr(cupy, "from_dlpack", lambda x: order.note("read") or x.array)
+    monkeypatch.setattr(cupy, "ascontiguousarray", straight)
+    monkeypatch.setitem(foreign._known, JaxArray, foreign.JaxAdapter())
+    return lambda x: JaxArray(gpu.array(x))
 
 
 class Tensor:
@@ -491,11 +555,10 @@ def several_threads(monkeypatch):
     """Four threads, and a cut so low that every call is worth them."""
     _config.num_threads.cache_clear()
     monkeypatch.setenv("XDEV_NUM_THREADS", "4")
-    monkeypatch.setattr(threads, "CUT", 1e-9)
-    monkeypatch.setattr(threads, "PIECE", 1e-9)
+    for name, value in {"CUT": 1e-9, "PIECE": 1e-9, "CALL": 0.0}.items():
+        monkeypatch.setattr(threads, name, value)
     monkeypatch.setattr(threads, "CALLS", 1)
     monkeypatch.setattr(threads, "REST", 0)
-    monkeypatch.setattr(threads, "CALL", 0.0)
     yield
     _config.num_threads.cache_clear()
 

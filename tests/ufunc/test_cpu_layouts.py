@@ -101,8 +101,16 @@ def same(found, expected):
         np.testing.assert_array_equal(one_, other)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4", "i1", "f2"])
-@pytest.mark.parametrize(("name", "n"), [*product(["light", "three", "heavy"], SIZES)])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *product(
+            ["light", "three", "heavy"], ["f4", "f8", "c8", "c16", "i4", "i1", "f2"]
+        ),
+        *product(["wave", "one", "several", "first"], ["f8"]),
+    ],
+)
+@pytest.mark.parametrize("n", SIZES)
 def test_any_layouts(name, dtype, n):
     rng = np.random.default_rng(n)
     args = inputs(FUNCTIONS[name].__code__.co_argcount, n, dtype)
@@ -116,27 +124,18 @@ def test_any_layouts(name, dtype, n):
             expected = (UFUNCS[name](*map(np.ascontiguousarray, values)),)
         else:
             expected = model(name, values, n, dtype)
-        out = LAYOUTS[OUTPUTS[rng.integers(len(OUTPUTS))]](np.zeros(n, dtype))
+        picked = rng.choice(OUTPUTS, len(expected))
+        outs = [
+            LAYOUTS[k](np.zeros(n, x.dtype))
+            for k, x in zip(picked, expected, strict=True)
+        ]
 
-        assert UFUNCS[name](*given, out=out) is out
-        same(out, expected)
-        if out.base is not None and out.base.ndim and len(out.base) > n > 0:
-            strange = out.base[np.arange(len(out.base)) % (len(out.base) // n) != 0]
-            assert np.all(strange == 99) or out.strides[0] < 0
-
-
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("name", ["wave", "one", "several", "first"])
-def test_functions_of_the_library_and_of_several_outputs(name, n):
-    args = inputs(FUNCTIONS[name].__code__.co_argcount, n, "f8")
-    for layouts in product(LAYOUTS, repeat=len(args)):
-        given = [LAYOUTS[layout](x) for layout, x in zip(layouts, args, strict=True)]
-        expected = model(name, [np.broadcast_to(x, (n,)) for x in given], n, "f8")
-        zeros = [np.zeros(n, x.dtype) for x in expected]
-        outs = tuple(
-            LAYOUTS[layout](x) for layout, x in zip(OUTPUTS[1:], zeros, strict=False)
-        )
-        same(UFUNCS[name](*given, out=outs), expected)
+        same(UFUNCS[name](*given, out=tuple(outs)), expected)
+        same(tuple(outs), expected)
+        for out in outs:
+            if out.base is not None and out.base.ndim and len(out.base) > n > 0:
+                strange = out.base[np.arange(len(out.base)) % (len(out.base) // n) != 0]
+                assert np.all(strange == out.dtype.type(99)) or out.strides[0] < 0
 
 
 @pytest.mark.parametrize("n", [9, LONG, 3 * LONG + 1])
@@ -224,20 +223,15 @@ def test_elements_that_are_not_there_raise_nothing(n, step):
         f(x, 0.0, out=out)
 
 
-@pytest.mark.parametrize("count", [2, 6, 20])
+@pytest.mark.parametrize("count", [2, 20])
 def test_many_operands(count):
     names = [f"x{k}" for k in range(count)]
-    space = {}
-    exec(f"def f({', '.join(names)}): return {' * 0.5 + '.join(names)}", space)  # noqa: S102
-    f = xdev.vectorize(space["f"])
+    f = xdev.vectorize(eval(f"lambda {', '.join(names)}: {' * 0.5 + '.join(names)}"))  # noqa: S307
     args = inputs(count, 3 * LONG + 1, "f8")
     expected = args[-1] + sum(0.5 * x for x in args[:-1])
 
     np.testing.assert_allclose(f(*args), expected, rtol=1e-14)
     np.testing.assert_array_equal(f(*[embedded(x, 2) for x in args]), f(*args))
-    numbers = [x if k % 3 else float(x[0]) for k, x in enumerate(args)]
-    filled = [np.broadcast_to(x, args[0].shape).copy() for x in numbers]
-    np.testing.assert_array_equal(f(*numbers, out=np.empty(3 * LONG + 1)), f(*filled))
 
 
 ORDERS = {
@@ -255,25 +249,9 @@ SHAPES = [(40, 50, 60), (1, 300, 400), (300, 1, 400), (300, 400, 1)]
 negative = xdev.vectorize(lambda x: -x)
 
 
-def pooled():
-    return xdev.memory.allocated("cpu", kind="host")
-
-
 def steps(x):
     """Return the strides that matter."""
     return [step for step, n in zip(x.strides, x.shape, strict=True) if n > 1]
-
-
-def check(call, expected):
-    for _ in range(3):  # the first call learns, the others are short
-        before = pooled()
-        result = call()
-        assert pooled() >= before + result.nbytes
-        assert type(result) is np.ndarray
-        assert steps(result) == steps(expected)
-        np.testing.assert_array_equal(result, expected, strict=True)
-        del result
-        assert pooled() == before
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -283,25 +261,19 @@ def test_large_results_are_pooled_and_laid_out_as_numpys(shape, one, other):
     values = np.arange(120_000, dtype="f4").reshape(shape)
     x, y = ORDERS[one](values), ORDERS[other](values + 1)
 
-    check(lambda: negative(x), np.negative(x))
-    check(lambda: add(x, y), np.add(x, y))
-    check(lambda: add(x, 3), np.add(x, 3))
-    check(lambda: add(x, np.float32(3)), np.add(x, np.float32(3)))
-    check(lambda: add(x, y, casting="same_kind"), np.add(x, y))
-    check(lambda: add(x, y[:1]), np.add(x, y[:1]))
-
-
-class Subclass(np.ndarray):
-    """One that leaves all to NumPy."""
-
-
-@pytest.mark.parametrize("size", [10, 100_000, 1_000_000])
-def test_subclasses_decide_on_their_results(size):
-    x = np.ones(size)
-    one, out = x.view(Subclass), np.zeros(size).view(Subclass)
-
-    for _ in range(3):
-        assert type(add(one, x)) is type(add(x, one)) is type(add(one, one)) is Subclass
-        assert add(x, x, out=out) is out
-        assert (out == 2).all()
-        assert type(add(one, x, out=np.zeros(size))) is np.ndarray
+    for call, expected in (
+        (lambda: negative(x), np.negative(x)),
+        (lambda: add(x, y), np.add(x, y)),
+        (lambda: add(x, np.float32(3)), np.add(x, 3)),
+        (lambda: add(x, y, casting="same_kind"), np.add(x, y)),
+        (lambda: add(x, y[:1]), np.add(x, y[:1])),
+    ):
+        for _ in range(3):  # the first call learns, the others are short
+            before = xdev.memory.allocated("cpu", kind="host")
+            result = call()
+            after = xdev.memory.allocated("cpu", kind="host")
+            assert after >= before + result.nbytes
+            assert (type(result), steps(result)) == (np.ndarray, steps(expected))
+            np.testing.assert_array_equal(result, expected, strict=True)
+            del result
+            assert xdev.memory.allocated("cpu", kind="host") == before

@@ -1,128 +1,58 @@
 """The order between CUDA work and other libraries', with stand-ins for both."""
 
-from contextlib import nullcontext
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-
-from xdev import _optional
-from xdev.device.streams import live_streams
-from xdev.ufunc import cuda_operands, foreign
-from xdev.ufunc.cuda_operands import Array
-
-F4 = np.dtype("f4")
+from stand_ins import Exporter
 
 
-class DeviceArray(np.ndarray):
-    """As CuPy's."""
+def test_a_librarys_stream_is_ordered_and_the_host_does_not_wait(gpu, order):
+    x = np.arange(6.0)
+
+    made = gpu.ufunc("add")(Exporter(x, stream=8), gpu.array(x))
+
+    np.testing.assert_array_equal(gpu.host(made), x + x)
+    assert order.log == [
+        ("eventRecord", 70, 8, 0),
+        ("streamWaitEvent", 0, 70, 0),
+        ("eventRecord", 70, 0, 1),
+        ("streamWaitEvent", 8, 70, 1),
+    ]
 
 
-class Cupy:
-    """Streams and events as far as the order needs them; all is noted."""
-
-    ndarray = DeviceArray
-
-    def __init__(self):
-        self.log = []
-        stream = SimpleNamespace(ptr=0, synchronize=lambda: self.log.append("wait"))
-        self.cuda = SimpleNamespace(
-            get_current_stream=lambda: stream,
-            Event=lambda **_: SimpleNamespace(ptr=70),
-            runtime=SimpleNamespace(
-                eventRecord=lambda event, on: self.log.append(("record", event, on)),
-                streamWaitEvent=lambda on, event: self.log.append(("after", on, event)),
-            ),
-        )
-        self.stream = stream
-
-    def ascontiguousarray(self, x):
-        self.log.append("copied" if not x.flags.c_contiguous else "as it is")
-        return np.ascontiguousarray(x).view(DeviceArray)
+@pytest.mark.usefixtures("captured")
+def test_a_capture_is_no_part_of_the_order(gpu, order):
+    x = np.arange(6.0)
+    gpu.ufunc("add")(Exporter(x, stream=8), 1.0)
+    assert order.log == []
 
 
-@pytest.fixture
-def cupy(monkeypatch):
-    made = Cupy()
-    monkeypatch.setattr(_optional, "cupy", lambda: made)
-    monkeypatch.setattr(cuda_operands, "mark_uses", lambda _: None)
-    return made
-
-
-def array(*, stream=None, view=None):
-    return Array("owner", 64, (3,), (4,), F4, stream=stream, view=view)
-
-
-def test_a_librarys_stream_is_ordered_and_the_host_does_not_wait(cupy):
-    with cuda_operands.ordered([array(stream=8, view="view"), array()]):
-        cupy.log.append("launch")
-
-    before = [("record", 70, 8), ("after", 0, 70)]
-    after = [("record", 70, 0), ("after", 8, 70)]
-    assert cupy.log == [*before, "launch", *after]
-
-
-def test_a_library_without_a_stream_gets_its_array_back_when_all_is_done(cupy):
-    with cuda_operands.ordered([array(view="view"), array()]):
-        cupy.log.append("launch")
-
-    assert cupy.log == ["launch", "wait"]
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("shape", [(), (3, 4)])
-def test_jax_sees_results_that_are_computed_and_in_cs_order(
-    cupy, monkeypatch, order, shape
+def test_a_library_without_a_stream_gets_its_array_back_when_all_is_done(
+    gpu, order, tensor
 ):
-    def from_dlpack(x):
-        cupy.log.append("imported")
-        assert x.flags.c_contiguous
-        assert x.shape == shape
-        return x
-
-    library = SimpleNamespace(
-        dlpack=SimpleNamespace(from_dlpack=from_dlpack),
-        device_put=lambda x, device, may_alias: (x, device, may_alias),
-    )
-    monkeypatch.setattr(_optional, "jax", lambda: library)
-    values = (
-        np.arange(float(np.prod(shape))).reshape(shape).astype(order=order, dtype=F4)
-    )
-    like = SimpleNamespace(devices=lambda: {"gpu:1"})
-    made = values.view(DeviceArray)
-    # Only NumPy's own arrays lie in host memory.
-    monkeypatch.setattr(foreign, "np", SimpleNamespace(ndarray=int, generic=int))
-
-    found, device, alias = foreign.JaxAdapter().from_native(made, like)
-
-    np.testing.assert_array_equal(np.asarray(found), values)
-    assert (device, alias) == ("gpu:1", True)
-    copied = order == "F" and shape != ()
-    assert cupy.log == ["copied" if copied else "as it is", "wait", "imported"]
+    x = gpu.array(np.arange(6.0))
+    gpu.ufunc("add")(tensor(x), x)
+    assert order.log == [("wait", 1)]
 
 
-@pytest.fixture
-def jax_array(cupy, monkeypatch):
-    library = SimpleNamespace(core=SimpleNamespace(Tracer=int))
-    monkeypatch.setattr(_optional, "jax", lambda: library)
-    places = SimpleNamespace(place=lambda _: ("cuda", 1))
-    monkeypatch.setattr(foreign, "natives", lambda _: places)
-    cupy.cuda.Device = nullcontext
-    cupy.from_dlpack = lambda x: cupy.log.append("read") or x
-    where = SimpleNamespace(platform="gpu")
-    return SimpleNamespace(
-        devices=lambda: [where],
-        dtype=F4,
-        block_until_ready=lambda: cupy.log.append("ready"),
-    )
-
-
-def test_jax_arrays_are_ready_when_they_are_read_and_no_part_of_a_capture(
-    cupy, jax_array, monkeypatch
+@pytest.mark.parametrize("memory", ["C", "F"])
+@pytest.mark.parametrize("shape", [(1,), (3, 4)])
+def test_jax_arrays_are_ready_when_they_are_read_and_results_when_jax_sees_them(
+    gpu, order, jax_array, memory, shape
 ):
-    assert foreign.JaxAdapter().to_native(jax_array, "f") is jax_array
-    assert cupy.log == ["ready", "read"]
-    monkeypatch.setattr(live_streams, "captured", {cupy.stream.ptr})
+    x = gpu.sample(shape, "f").astype("f", memory)
+
+    made = gpu.ufunc("add")(jax_array(x), 2.0)
+
+    assert type(made) is type(jax_array(x))
+    assert made.array.flags.c_contiguous
+    np.testing.assert_array_equal(gpu.host(made.array), x + 2, strict=True)
+    copied = "copied" if memory == "F" and shape == (3, 4) else "as it is"
+    after = ["wait", copied, "wait", "imported"]
+    assert order.log == [("ready", 0), ("read", 0), *((word, 1) for word in after)]
+
+
+@pytest.mark.usefixtures("captured")
+def test_jax_arrays_are_no_part_of_a_capture(gpu, order, jax_array):
     with pytest.raises(TypeError, match="no part in the order"):
-        foreign.JaxAdapter().to_native(jax_array, "f")
-    assert cupy.log == ["ready", "read"]
+        gpu.ufunc("add")(jax_array(np.ones(3)), 1.0)
+    assert order.log == []

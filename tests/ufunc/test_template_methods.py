@@ -25,16 +25,15 @@ def test_reductions_and_scans_along_each_axis_keep_the_order(gpu, name, shape, m
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("char", "behfdFD" if DEEP else "befD")
+@pytest.mark.parametrize("char", [*("behfdFD" if DEEP else "befD"), "bfloat16"])
 def test_reductions_of_every_dtype_and_alignment(gpu, char):
-    ufunc = gpu.ufunc("add", 0)
+    ufunc, half = gpu.ufunc("add", 0), char in ("e", "bfloat16")
     for n, start in ((40_000, 0), (40_000, 1), (5000, 3), (100, 1)):
         x = gpu.sample(n + start, char)[start:]
-        if char in "eb":
-            x = (x % 2).astype(char) if char == "e" else x
+        x = (x % 2).astype(char) if half else x
         result = gpu.host(ufunc.reduce(gpu.array(x), axis=None, dtype=char))
 
-        expected = x.sum(dtype="f" if char == "e" else char).astype(char)
+        expected = np.sum(x, dtype="f" if half else char).astype(char)
         assert result.dtype == expected.dtype
         np.testing.assert_array_equal(result, expected)
 
@@ -95,7 +94,7 @@ def test_statistics_are_numpys(gpu, shape, char):
         for how in ({"axis": None}, {"axis": 0}, kept):
             expected = np.asarray(plain(x.astype("d"), **how))
             for _ in range(2):  # the second time by the first one's plan
-                made = reduction(gpu.array(x), correction=correction, **how)
+                made = reduction.reduce(gpu.array(x), correction=correction, **how)
                 again = reduction.again(gpu.array(x), how["axis"], None, correction)
 
                 made = gpu.host(made)
@@ -118,7 +117,7 @@ def test_places_of_extremes_are_the_first_ones(gpu, shape, char):
         places = gpu.statistic(name)
         for y, axis in itertools.product(samples, (None, *range(x.ndim))):
             for view in (y, y[::-1, ...]) if axis is not None else (y,):
-                made = gpu.host(places(gpu.array(view), axis=axis))
+                made = gpu.host(places.reduce(gpu.array(view), axis=axis))
 
                 expected = np.asarray(plain(view, axis))
                 np.testing.assert_array_equal(made, expected, strict=True)
@@ -130,40 +129,33 @@ def test_places_are_of_one_axis_or_of_all(gpu):
         with pytest.raises(TypeError):
             np.argmax(x, axis)
         with pytest.raises(TypeError, match="integer"):
-            places(gpu.array(x), axis=axis)
+            places.reduce(gpu.array(x), axis=axis)
     for axis in (0, -1, None):
-        assert gpu.host(places(gpu.array(np.asarray(3.0)), axis=axis)) == 0
+        assert gpu.host(places.reduce(gpu.array(np.asarray(3.0)), axis=axis)) == 0
 
 
 def test_corrections_of_other_types_are_numpys(gpu):
     variance, x = gpu.statistic("var"), gpu.sample((3, 4), "d")
-    for correction in (1, True, np.int8(1), np.float32(1), np.asarray(1.0), np.nan):
-        for _ in range(2):
-            made = variance.again(gpu.array(x), None, None, correction)
-            if made is NotImplemented:
-                made = variance(gpu.array(x), axis=None, correction=correction)
-
-            expected = np.var(x, correction=correction)
-            np.testing.assert_allclose(gpu.host(made), expected, rtol=1e-14)
+    for correction in (1, True, np.int8(1), np.float32(1), np.asarray(1.0), np.nan) * 2:
+        made = variance.again(gpu.array(x), None, None, correction)
+        if made is NotImplemented:
+            made = variance.reduce(gpu.array(x), axis=None, correction=correction)
+        expected = np.var(x, correction=correction)
+        np.testing.assert_allclose(gpu.host(made), expected, rtol=1e-14)
     for correction in (1 + 0j, "1", None):
         assert variance.again(gpu.array(x), None, None, correction) is NotImplemented
         with pytest.raises(TypeError):
-            variance(gpu.array(x), axis=None, correction=correction)
+            variance.reduce(gpu.array(x), axis=None, correction=correction)
 
 
-def test_scans_in_place_of_slices_and_of_other_dtypes(gpu):
+def test_scans_in_place_and_of_other_dtypes(gpu):
     ufunc = gpu.ufunc("add")
-    for char in "eD":
-        x = (gpu.sample(2000, char) != 0).astype(char)
-        expected = np.add.accumulate(x.astype("d" if char == "e" else char)).astype(
-            char
-        )
+    for char in ("e", "D", "bfloat16"):
+        x = (gpu.sample((2, 2000), char) != 0).astype(char)[:, ::-1]
+        expected = np.add.accumulate(x, 1, dtype="D" if char == "D" else "d")
         ours = x.copy()
-        ufunc.accumulate(gpu.array(ours), axis=0, dtype=char, out=gpu.array(ours))
-        np.testing.assert_array_equal(ours, expected)
-    x = gpu.sample((50, 300), "i")[::2, ::-1]
-    result = ufunc.accumulate(gpu.array(x), axis=1, dtype="i", out=None)
-    np.testing.assert_array_equal(gpu.host(result), np.add.accumulate(x, 1, dtype="i"))
+        ufunc.accumulate(gpu.array(ours), axis=1, dtype=char, out=gpu.array(ours))
+        np.testing.assert_array_equal(ours, expected.astype(char))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -176,14 +168,29 @@ def test_slices_are_folded_as_numpy_does(gpu, axis):
         add.reduceat(gpu.array(x), [500], axis)
 
 
-def test_scatters_apply_repeated_positions_in_order(gpu):
-    x, y, expected = np.zeros(50, "f"), gpu.sample(4000, "d"), np.zeros(50, "f")
-    positions = np.random.default_rng(2).integers(0, 50, 4000)
-
-    gpu.scatter_add(x, positions, y)
-
-    np.add.at(expected, positions, y)
-    np.testing.assert_array_equal(x, expected)
+def test_at_works_in_place_at_repeated_indices_in_order(gpu):
+    add, rng = gpu.ufunc("add"), np.random.default_rng(2)
+    mask = np.arange(50) % 3 == 0
+    for index, value in (
+        (rng.integers(-50, 50, 4000), gpu.sample(4000, "d")),
+        ((slice(None, None, 2), None), 2.5),
+        ((mask, Ellipsis), np.float64(3)),
+        (([0, 0, 49],), [1.0, 2.0, 4.0]),
+        (np.zeros(0, int), 1.0),
+    ):
+        value = np.asarray(value) if isinstance(value, list) else value  # noqa: PLW2901
+        ours, expected = np.zeros((50, 1), "f"), np.zeros((50, 1), "f")
+        there = gpu.array(value) if np.ndim(value) else value
+        add.at(gpu.array(ours[:, 0]), index, there)
+        np.add.at(expected[:, 0], index, value)
+        np.testing.assert_array_equal(ours, expected)
+    x = gpu.array(np.zeros(5))
+    with pytest.raises(IndexError, match="out of bounds for axis 0"):
+        add.at(x, [5], 1.0)
+    with pytest.raises(TypeError, match="cannot go to int32"):
+        add.at(gpu.array(np.zeros(5, "i")), [0], 1.5)
+    with pytest.raises(OverflowError, match="int8"):
+        add.at(gpu.array(np.zeros(5, "b")), [0], 300)
 
 
 def test_methods_of_other_libraries_arrays(gpu, tensor):
@@ -208,15 +215,13 @@ def test_methods_of_other_libraries_arrays(gpu, tensor):
 
 @pytest.mark.parametrize("shape", [(70,), (6, 70, 40)], ids=str)
 def test_a_reduction_is_repeated_for_other_values_of_its_layout(gpu, shape):
-    total = xdev.vectorize(gpu.functions["add"], identity=0)
-    for axis in (0, -1, None, (0,)):
-        for seed in range(3):
-            x = gpu.sample(shape, "i", seed)
-            for dtype, view in ((None, x), ("d", x), (None, x[::-1]), (None, x[1:])):
-                made = total.reduce(gpu.array(view), axis, dtype)
-
-                expected = np.add.reduce(view, axis, dtype or "i")
-                np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+    total = gpu.ufunc("add", 0)
+    for axis, seed in itertools.product((0, -1, None, (0,)), range(3)):
+        x = gpu.sample(shape, "i", seed)
+        for dtype, view in ((None, x), ("d", x), (None, x[::-1]), (None, x[1:])):
+            made = total.reduce(gpu.array(view), axis, dtype)
+            expected = np.add.reduce(view, axis, dtype or "i")
+            np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -252,29 +257,25 @@ def test_an_array_of_no_dimensions_has_its_one_element_as_an_axis(gpu):
             total.reduce(gpu.array(x), axis)
 
 
-def test_a_refused_repetition_goes_the_general_way(gpu):
+def test_a_repetition_takes_no_more_memory_and_a_refused_one_goes_the_general_way(
+    gpu, cp
+):
     """On a stream that is new."""
-    total, x = gpu.ufunc("add"), gpu.sample(300_000, "d")
-    for stream in (0, 200, 0, 201):
-        gpu.use_stream(stream)
-        for _ in range(2):
-            assert gpu.host(total.reduce(gpu.array(x))) == x.sum()
-    gpu.use_stream(0)
-
-
-def test_a_repeated_reduction_is_the_first_one_and_neither_takes_more_memory(gpu, cp):
-    add, taken, allocate = gpu.ufunc("add"), [], cp.cuda.get_allocator()
+    total, taken, allocate = gpu.ufunc("add"), [], cp.cuda.get_allocator()
 
     def counting(nbytes):
         taken.append(nbytes)
         return allocate(nbytes)
 
-    for seed in range(3):
-        x = gpu.sample(300_000, "d", seed)
-        launches, there = gpu.launches, gpu.array(x)
+    for stream, seed in itertools.product((0, 200, 0, 201), range(2)):
+        gpu.use_stream(stream)
+        x, launches = gpu.sample(300_000, "d", seed), gpu.launches
+        there = gpu.array(x)
         with cp.cuda.using_allocator(counting):
-            result = add.reduce(there)
+            result = total.reduce(there)
         assert gpu.host(result) == x.sum()
         assert gpu.launches == launches + 1
-        assert len(taken) == 2, "the result, and where its segments meet"
+        if seed or not stream:
+            assert len(taken) == 2, "the result, and where its segments meet"
         taken.clear()
+    gpu.use_stream(0)

@@ -196,7 +196,9 @@ class FakeArray:
         return str(self._values)
 
 
-def _unwrapped(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
+def _unwrapped(
+    name: str, arrays: dict[str, Any], counts: bool, x: Any, label: str
+) -> Any:
     """Return an argument with the values behind fake arrays; note all arrays."""
     kind = type(x)
     if isinstance(x, Remains):
@@ -205,9 +207,10 @@ def _unwrapped(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
         return x
     if kind is tuple or kind is list:
         return kind(
-            _unwrapped(name, arrays, y, f"{label}[{i}]") for i, y in enumerate(x)
+            _unwrapped(name, arrays, counts, y, f"{label}[{i}]")
+            for i, y in enumerate(x)
         )
-    if kind is FakeArray:
+    if kind is FakeArray and counts:
         _refuse_integer(name, x, label)
     if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
         arrays[label] = x
@@ -282,6 +285,7 @@ def run(
     *args: Any,
     on: Device | None = None,
     names: tuple[str, ...] = (),
+    counts: bool = True,
     **options: Any,
 ) -> Any:
     """Call a function of NumPy's on fake arrays of one device.
@@ -298,6 +302,8 @@ def run(
         Where results are if no argument says so; ``fake:0`` unless given.
     names : tuple of str
         What its parameters are called that are given by position.
+    counts : bool
+        Whether parameters called ``n`` or ``axis`` take integers, as NumPy's do.
 
     Returns
     -------
@@ -313,7 +319,7 @@ def run(
         An array stands where Python's integers belong.
     """
     arrays: dict[str, Any] = {}
-    inside = partial(_unwrapped, name, arrays)
+    inside = partial(_unwrapped, name, arrays, counts)
     first = names or tuple("xyz")
     labels = chain(first, (f"argument {number}" for number in count(len(first) + 1)))
     values = list(map(inside, args, labels))

@@ -126,13 +126,19 @@ def _part(name: str) -> Callable[..., Any]:
 
 
 def _complex(name: str, mend: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return NumPy's ufunc, mended for complex numbers; of keywords NumPy's own."""
+    """Return NumPy's ufunc, mended for complex numbers."""
     ufunc: np.ufunc = getattr(np, name)
 
     def function(x: Any, out: Any = None, **keywords: Any) -> Any:
-        if x.dtype.kind != "c" or keywords or type(x) not in _PLAIN:
+        if x.dtype.kind != "c" or type(x) not in _PLAIN:
             return ufunc(x, out=out, **keywords)
-        return _into(mend(x), out)
+        if not keywords:
+            return _into(mend(x), out)
+        with np.errstate(all="ignore"):  # NumPy tells, of what it computes
+            mended = mend(x)
+        result = np.asarray(ufunc(x, out=out, **keywords))
+        np.copyto(result, mended, "unsafe", where=keywords.get("where", True))
+        return result[()] if out is None else out
 
     return function
 

@@ -41,7 +41,7 @@ from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.ufunc.argument_errors import no_matrix, no_mode
-from xdev.ufunc.cuda_methods import CudaReduction
+from xdev.ufunc.cuda_methods import CudaMethods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +116,7 @@ def reduction(function: Any) -> Callable[..., Any]:
 def statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     """Return such a function; ``own`` is CuPy's, for what the kernels do not serve."""
     add: Any = elementwise.add
-    fold = CudaReduction(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
+    fold = CudaMethods(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
 
     matrix = name == "linalg.matrix_norm"
     least, plain = (2, "fro") if matrix else (0, 2)
@@ -134,7 +134,7 @@ def statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
             rows = options.get("axis") is None and not x._c_contiguous  # noqa: SLF001
             serves = serves and x.size > 0 and not rows
         if ord == plain and serves and x.ndim >= least:
-            return fold(x, keepdims=keepdims, **asked)
+            return fold.reduce(x, keepdims=keepdims, **asked)
         ways = {"ord": ord} if name.startswith("linalg.") else {}
         return own(x, keepdims=keepdims, **ways, **options)
 

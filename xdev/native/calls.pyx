@@ -366,6 +366,7 @@ cdef struct Operands:  # what a call's key does not say
     intptr_t addresses[OPERANDS]
     Py_ssize_t size  # of straight arrays, C-contiguous ones of one shape, else -1
     int device  # that all arrays are on; -1 where there is one alone
+    Py_ssize_t first  # the first of straight arrays
 
 
 @cython.final
@@ -422,6 +423,7 @@ cdef class Launches:
                 ndim, size = x.ndim, x.size
                 if first:
                     first, found.size, found.device, ndims = False, size, device, ndim
+                    found.first = k
                 elif size != found.size or device != found.device or ndim != ndims:
                     return None
                 if not x._c_contiguous:
@@ -523,12 +525,7 @@ cdef class Launches:
             if not run.put(memory, k, value):
                 return NotImplemented
         if count < run.count:  # a result that is to be made
-            shape = plan.shape
-            if straight:
-                for k in range(count):
-                    if type(<object>operands[k]) is array_type:
-                        shape = (<object>operands[k]).shape
-                        break
+            shape = (<object>operands[found.first]).shape if straight else plan.shape
             result = make_array(shape, plan.dtype) if makes else new_array(shape, plan.dtype)
             if plan.axes is not None:
                 result = result.transpose(plan.axes)

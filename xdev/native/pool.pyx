@@ -267,12 +267,7 @@ cdef int64_t serve(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
 cdef class FreeLists:
     """One core, as the pool's state and ledger see it.
 
-    Parameters
-    ----------
-    quantum : int
-        What sizes are rounded up to [B].
-    eighths : bool
-        Whether classes are eight per doubling.
+    Sizes are rounded up to `quantum` bytes; with `eighths` classes are eight per doubling.
     """
 
     cdef Core* core
@@ -421,12 +416,8 @@ cdef void cupy_free(void* devices, void* address, int index) noexcept nogil:
 cdef class CupyAllocator:
     """Serves CuPy from the free lists of whichever device and stream are current.
 
-    Parameters
-    ----------
-    count : int
-        How many devices there are; each is served from :meth:`open` on.
-    stream : int
-        The address of a C function that returns the current stream's handle.
+    Of `count` devices each is served from :meth:`open` on; `stream` is the address of a C
+    function that returns the current stream's handle.
     """
 
     cdef Devices* devices
@@ -542,10 +533,7 @@ cdef void* numpy_realloc(void* context, void* address, size_t nbytes) noexcept n
 cdef class NumpyHandler:
     """Functions for NumPy's default handler, which every thread starts with.
 
-    Parameters
-    ----------
-    least : int
-        New arrays of so many bytes are served; the rest by the allocator that is there.
+    New arrays of `least` bytes are served, smaller ones by the allocator that is there.
     """
 
     cdef Numpy* numpy
@@ -615,14 +603,8 @@ cdef void torch_record(void* address, void* stream) noexcept with gil:
 def torch_functions(CupyAllocator served, record, intptr_t throw):
     """Return the addresses of PyTorch's malloc, free and record_stream.
 
-    Parameters
-    ----------
-    served : CupyAllocator
-        Whose devices are served.
-    record : callable
-        `record(address, stream)` marks a block; where it was interrupted, again.
-    throw : int
-        The address of PyTorch's C++ function that throws its error; 0 without.
+    `record(address, stream)` marks a block, again where it was interrupted; `throw` is the
+    address of PyTorch's C++ function that throws its error, or 0.
     """
     torch.devices, torch.throw = served.devices[0], <Throw>throw
     Py_INCREF(record)

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.device import device_of
-from xdev.errors import DeviceMismatchError, not_array, type_name
+from xdev.errors import not_array, type_name
 from xdev.ufunc import dask, foreign, ufuncs
 from xdev.ufunc.argument_errors import device_name
-from xdev.ufunc.foreign import NUMBERS, is_cuda
+from xdev.ufunc.foreign import NUMBERS, is_cuda, two_devices
 from xdev.ufunc.inputs import is_collection, is_dask, refuse
 from xdev.ufunc.sources import WEAK
-from xdev.ufunc.ufuncs import KEYWORDS, OWN, as_arrays, warn_unwritten
+from xdev.ufunc.ufuncs import ABSENT, KEYWORDS, OWN, as_arrays, warn_unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from xdev.ufunc.ufuncs import Ufunc
 
@@ -44,14 +44,7 @@ HOST = {np.ndarray, bool, int, float, complex, type(None)}  # none's but NumPy's
 def on_host(
     args: Sequence[Any], outs: Sequence[Any] | None, name: str, labels: Sequence[str]
 ) -> list[Any]:
-    """Return what NumPy can compute with.
-
-    Parameters
-    ----------
-    args, outs : sequence
-        The inputs, and the outputs that are given.
-    name, labels
-        The function's name and its inputs', for errors.
+    """Return what NumPy can compute with; ``labels`` are the inputs', for errors.
 
     Raises
     ------
@@ -66,21 +59,18 @@ def on_host(
         for x, device in others:
             if device != first[1]:
                 y, there = first
-                raise DeviceMismatchError(
-                    f"{name}() got arrays of two devices: {type_name(y)} of shape "
-                    f"{y.shape} is on {device_name(there, y)}, {type_name(x)} of shape "
-                    f"{x.shape} is on {device_name(device, x)}; move one with "
-                    f"xdev.to_device(x, '{'cpu' if there.library else there}')"
+                raise two_devices(
+                    f"{name}()",
+                    (y, device_name(there, y)),
+                    (x, device_name(device, x)),
+                    "cpu" if there.library else str(there),
                 )
-    return [
-        x if isinstance(x, PLAIN) else _operand(x, name, label)
-        for x, label in zip(args, labels, strict=True)
-    ]
+    pairs = zip(args, labels, strict=True)
+    return [x if isinstance(x, PLAIN) else _operand(x, name, k) for x, k in pairs]
 
 
 def _is_array(x: Any) -> bool:
-    kind = type(x)
-    return isinstance(x, np.ndarray) or hasattr(kind, "__array_namespace__")
+    return isinstance(x, np.ndarray) or hasattr(type(x), "__array_namespace__")
 
 
 def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
@@ -112,58 +102,42 @@ def on_fake(
     loops: Callable[..., Any],
     name: str,
     args: Sequence[Any],
-    outs: Sequence[Any] | None,
+    outs: tuple[Any, ...] | None,
     keywords: dict[str, Any],
     labels: Sequence[str],
 ) -> Any:
     """Compute with the CPU's loops on the memory behind fake arrays.
 
-    What CUDA refuses is refused.
-
-    Parameters
-    ----------
-    loops : callable
-        ``loops(args, outs, **keywords)`` on NumPy arrays.
-    name, labels
-        The function's name and its inputs', for errors.
-    args, outs, keywords
-        The call's; ``outs`` are returned themselves.
-
-    Raises
-    ------
-    DeviceMismatchError
-        There are arrays of the host or of two devices.
-    TypeError
-        An input is a list, an array of a library that computes elsewhere, or none.
+    What CUDA refuses is refused: arrays of the host or of two devices, lists, arrays of
+    a library that computes elsewhere. ``loops(args, outs, **keywords)`` takes NumPy
+    arrays; ``labels`` are the inputs', for errors.
     """
     from xdev.device.fake_arrays import run
 
-    outputs_given = tuple(outs or ())
-    arrays = (*args, *outputs_given, *keywords.values())
-    there = next(str(x.device) for x in arrays if is_fake(x))
-    outputs = {
-        "out" if len(outputs_given) == 1 else f"out[{i}]": y
-        for i, y in enumerate(outputs_given)
-    }
-    inputs = []
-    for x, label in zip(args, labels, strict=True):
+    operands = (*args, *(outs or ()), *keywords.values())
+    there = next(str(x.device) for x in operands if is_fake(x))
+
+    def value(x: Any, label: str) -> Any:
         if isinstance(x, list | tuple):  # refused on CUDA too
             raise TypeError(
                 f"{name}() got a {type(x).__name__} for {label} beside an array on "
                 f"{there}: pass xdev.asarray({label}, device='{there}')"
             )
         if not (is_fake(x) or isinstance(x, PLAIN)):
-            x = _operand(x, name, label, there)  # noqa: PLW2901
+            x = _operand(x, name, label, there)
         # As on CUDA, a 0-d array of the host is a number.
-        inputs.append(x[()] if isinstance(x, np.ndarray) and not x.ndim else x)
+        return x[()] if isinstance(x, np.ndarray) and not x.ndim else x
 
-    def apart(*values: Any, **named: Any) -> Any:
-        results = tuple(named.pop(label) for label in outputs)
-        return loops(values, results or None, **named)
+    def compute(*inputs: Any, out: Any = None, **options: Any) -> Any:
+        return loops(
+            inputs, out if out is None or type(out) is tuple else (out,), **options
+        )
 
-    named = outputs | keywords
-    own = () if named.keys() & {*labels} else tuple(labels)
-    return run(f"{name}()", apart, *inputs, names=own, **named)
+    if outs:
+        keywords = {"out": outs if outs[1:] else outs[0], **keywords}
+    inputs = map(value, args, labels)
+    names = () if keywords.keys() & {*labels} else tuple(labels)
+    return run(f"{name}()", compute, *inputs, names=names, counts=False, **keywords)
 
 
 def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
@@ -195,11 +169,11 @@ def uploaded(
     keywords: dict[str, Any],
 ) -> Any:
     """Upload host arrays, compute, download the results: copies that are counted."""
-    from xdev import transfer
+    from xdev.transfer import to_device, to_numpy
 
     def up(x: Any) -> Any:
         whole = isinstance(x, np.ndarray) and x.ndim > 0
-        return transfer.to_device(x, "cuda") if whole else x
+        return to_device(x, "cuda") if whole else x
 
     for out in outs or ():
         if out is not None and not (
@@ -210,15 +184,12 @@ def uploaded(
     if "where" in keywords:
         keywords = {**keywords, "where": up(keywords["where"])}
     # What is not computed stays as it is.
-    there = outs and [y if y is None else transfer.to_device(y, "cuda") for y in outs]
-    result = loops([up(x) for x in args], there and tuple(there), **keywords)
+    there = outs and tuple(y if y is None else to_device(y, "cuda") for y in outs)
+    result = loops([up(x) for x in args], there, **keywords)
     results = result if isinstance(result, tuple) else (result,)
-    targets = outs or (None,) * len(results)
     back = tuple(
-        transfer.to_numpy(array)[()]
-        if out is None
-        else transfer.to_numpy(array, out=out)
-        for array, out in zip(results, targets, strict=True)
+        to_numpy(array)[()] if out is None else to_numpy(array, out=out)
+        for array, out in zip(results, outs or (None,) * len(results), strict=True)
     )
     return back if isinstance(result, tuple) else back[0]
 
@@ -311,8 +282,7 @@ def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
     operands = *inputs, *outs, *rest.values()
     if any(map(is_collection, operands)):
         if calls:
-            over_blocks = dask.call_generalized if ufunc.signature else dask.call
-            return over_blocks(ufunc, inputs, outs or None, rest)
+            return dask.call(ufunc, inputs, outs or None, rest)
         return dask.call_method(ufunc, method, inputs, keywords)
     if any(map(is_cuda, operands)):
         return NotImplemented
@@ -357,17 +327,6 @@ def ask(
 ) -> Any:
     """Return what the operands' ``__array_ufunc__`` make of a call, as in NEP 13.
 
-    Parameters
-    ----------
-    ufunc : Ufunc
-        What is called, which they are handed.
-    name : str
-        The method, ``"__call__"`` among them.
-    inputs, outs : sequence
-        The inputs, and the outputs that are given.
-    keywords : dict
-        The others.
-
     Raises
     ------
     TypeError
@@ -376,7 +335,12 @@ def ask(
     if outs:
         keywords = {**keywords, "out": tuple(outs)}
     shown = _shown(ufunc)
-    for x in _in_order((*inputs, *outs, keywords.get("where"))):
+    overriding: list[Any] = []  # each type once, subclasses before their bases
+    for x in filter(overrides, (*inputs, *outs, keywords.get("where"))):
+        if type(x) not in map(type, overriding):
+            bases = (k for k, y in enumerate(overriding) if isinstance(x, type(y)))
+            overriding.insert(next(bases, len(overriding)), x)
+    for x in overriding:
         own = type(x).__array_ufunc__
         if own is None:
             raise TypeError(
@@ -400,27 +364,15 @@ def _shown(ufunc: Any) -> Any:
     NumPy's is handed itself.
     """
     numpys = getattr(getattr(ufunc, "definition", None), "numpy", None)
-    if numpys is not None:
-        return numpys
     name = ufunc.__name__
-    if not (hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)):
-        return ufunc
+    taken = hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)
+    if numpys is not None or not taken:
+        return numpys or ufunc
     loops = ufunc._cpu
     kind: Any = type(ufunc)
     renamed = kind.__new__(kind)
     vars(renamed).update(vars(ufunc), _cpu=loops, __name__=f"xdev:{name}")
     return renamed
-
-
-def _in_order(operands: Iterable[Any]) -> list[Any]:
-    """Return those that override, each type once, subclasses before their bases."""
-    overriding: list[Any] = []
-    for x in operands:
-        if not overrides(x) or any(type(x) is type(y) for y in overriding):
-            continue
-        bases = (k for k, y in enumerate(overriding) if issubclass(type(x), type(y)))
-        overriding.insert(next(bases, len(overriding)), x)
-    return overriding
 
 
 def overrides(x: Any) -> bool:
@@ -436,36 +388,26 @@ def overrides(x: Any) -> bool:
 
 
 def fold(
-    ufunc: Ufunc,
-    name: str,
-    inputs: tuple[Any, ...],
-    out: Any,
-    keywords: dict[str, Any],
+    ufunc: Ufunc, name: str, inputs: tuple[Any, ...], out: Any, options: dict[str, Any]
 ) -> Any:
     """Reduce, accumulate or reduce over slices, as :class:`numpy.ufunc` does.
 
-    Parameters
-    ----------
-    ufunc, name
-        The function and the method.
-    inputs : tuple
-        An array, and for ``reduceat`` indices.
-    out : array, tuple of one, ``...`` or None
-        Where the result goes.
-    keywords : dict
-        The others that were given.
+    ``inputs`` are an array, and for ``reduceat`` indices.
     """
+    keywords = {key: value for key, value in options.items() if value is not ABSENT}
+    arrays = {"array": inputs[0], "out": out}
+    arrays |= {"where": keywords["where"]} if "where" in keywords else {}
+    ufunc.definition.check(name, **arrays)
     if out is ...:
         return as_arrays(fold(ufunc, name, inputs, None, keywords))
-    out = only(out, f"{ufunc.__name__}.{name}")
-    arrays = inputs[0], out, keywords.get("where")
-    check_method(ufunc, name, *arrays)
+    arrays["out"] = out = only(out, f"{ufunc.__name__}.{name}")
+    check_method(ufunc, name, *arrays.values())
     with_out = keywords if out is None else {**keywords, "out": out}
     result = elsewhere(ufunc, name, inputs, with_out)
     if result is not NotImplemented:
         return result
     keywords = OWN | keywords
-    cuda = any(map(is_cuda, arrays))
+    cuda = any(map(is_cuda, arrays.values()))
     if not cuda and ufunc.target != "cuda":
         return ufunc._cpu.fold(name, inputs, out=out, **keywords)
     method = getattr(ufunc._cuda_methods, name)
@@ -482,13 +424,12 @@ def fold(
 
 def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
     """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
-    check_method(ufunc, "outer", a, b, keywords.get("out"))
+    masks = {k: keywords.get(k) for k in ("out", "where")}
+    ufunc.definition.check("outer", a=a, b=b, **masks)
+    check_method(ufunc, "outer", a, b, masks["out"])
     result = elsewhere(ufunc, "outer", (a, b), keywords)
     if result is not NotImplemented:
         return result
-    if isinstance(a, np.matrix) or isinstance(b, np.matrix):
-        message = f"{ufunc.__name__}.outer takes no numpy.matrix, which cannot have "
-        raise TypeError(message + "more than two axes: pass numpy.asarray(x)")
     if is_cuda(a) or is_cuda(b):
         outs, cuda = keywords.get("out"), for_cuda(ufunc, keywords)
         result = ufunc._cuda_methods.outer(a, b, outs, cuda)
@@ -503,6 +444,7 @@ def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
 
 def at(ufunc: Ufunc, a: Any, indices: Any, *values: Any) -> Any:
     """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
+    ufunc.definition.check("at", **dict(zip("ab", (a, *values), strict=False)))
     check_method(ufunc, "at", a, *values, nin=1 + len(values))
     result = elsewhere(ufunc, "at", (a, indices, *values), {})
     if result is not NotImplemented:

@@ -12,7 +12,7 @@ from functools import reduce
 from math import prod
 from operator import or_
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy import ndarray
@@ -46,14 +46,7 @@ SHORT = 32  # elements of a row that are too few for one call of the inner loop
 class CpuLoops:
     """The NumPy ufuncs of one scalar function, made as its typings are.
 
-    Parameters
-    ----------
-    scalar : ScalarFunction
-        The function with its typings.
-    identity : 0, 1, "reorderable" or None
-        What a reduction of nothing is.
-    plans : Plans
-        Those of the function's calls: where calls are remembered.
+    ``plans`` are those of the function's calls, where calls are remembered.
     """
 
     def __init__(
@@ -62,7 +55,7 @@ class CpuLoops:
         self.scalar = scalar
         self.identity = identity
         self._plans = plans
-        self._made: dict[Specialisation, Threaded] = {}
+        self._made: dict[Specialisation, Loop] = {}
         #: Whether small results come from the pool too: while anyone listens to it.
         #: Then no call is remembered, so that each goes the way that asks the pool.
         self.tracked = False
@@ -76,10 +69,10 @@ class CpuLoops:
     def after_fork(self) -> None:
         """Keep what is known: who listened in the parent listens in the child."""
 
-    def threaded(self, specialisation: Specialisation) -> Threaded:
+    def loop(self, specialisation: Specialisation) -> Loop:
         """Return the NumPy ufunc whose one loop is this typing."""
-        threaded = self._made.get(specialisation)
-        if threaded is None:
+        made = self._made.get(specialisation)
+        if made is None:
             types = specialisation.inputs, specialisation.outputs
             fastmath, identity = self.scalar.fastmath, self.identity
             reorderable = identity is not None  # as NumPy has it
@@ -101,16 +94,15 @@ class CpuLoops:
             )
             name, doc = f"xdev:{self.scalar.name}", self.scalar.doc
             ufunc = code.register(loop, *types, name=name, doc=doc, identity=identity)
-            threaded = Threaded(ufunc, loop, (*types[0], *types[1]))
-            threaded = self._made.setdefault(specialisation, threaded)
-        return threaded
+            made = self._made.setdefault(specialisation, Loop(ufunc, loop, *types))
+        return made
 
     def at(self, a: Any, indices: Any, *values: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
         values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
         name = f"{self.scalar.name}.at"
         dtypes = resolve((a, *values), name)
-        ufunc = self.threaded(self.scalar.specialise(dtypes)).ufunc
+        ufunc = self.loop(self.scalar.specialise(dtypes)).ufunc
         labels = self.scalar.labels[1:]
         ufunc.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
@@ -135,7 +127,7 @@ class CpuLoops:
         if name == "accumulate" and out is None and type(array) is ndarray:
             outs = layout.pooled((array,), (dtype,), least=0)
             out = outs and outs[0]
-        call = getattr(self.threaded(typing).ufunc, name)
+        call = getattr(self.loop(typing).ufunc, name)
         try:
             return call(*inputs, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
@@ -161,21 +153,9 @@ class CpuLoops:
     ) -> Any:
         """Compute the function of NumPy arrays and numbers, as a ufunc does.
 
-        Parameters
-        ----------
-        args : sequence
-            One operand an input.
-        out : tuple of arrays and None, optional
-            Where the results go; returned themselves.
-        signature : (inputs, outputs), optional
-            The dtypes that are asked for.
-        **keywords
-            ``where``, ``casting``, ``order`` and ``subok``, as in NumPy.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
-            As NumPy raises them, with the way out. Nothing was written.
+        ``signature`` are the dtypes that are asked for; the other keywords are NumPy's,
+        as are the errors, which have the way out. Where one is raised nothing was
+        written.
         """
         inputs = self.scalar.resolve(args)
         if signature is not None:
@@ -188,7 +168,7 @@ class CpuLoops:
             specialisation = self.scalar.specialise(inputs)
         if signature is not None or not _numpy_agrees(args, inputs):
             args = strong(args, inputs, self.scalar.name, self.scalar.labels)
-        run, operands = self.threaded(specialisation), (*args, *(out or ()))
+        loop, operands = self.loop(specialisation), (*args, *(out or ()))
         if (
             keywords
             or self.tracked
@@ -197,13 +177,14 @@ class CpuLoops:
         ):
             if out is None:
                 least = 1 if self.tracked else POOLED
-                out = layout.pooled(args, run.outputs, least=least, **keywords)
+                out = layout.pooled(args, loop.outputs, least=least, **keywords)
             try:
-                return run.ufunc(*args, out=out or (None,) * run.ufunc.nout, **keywords)
+                outs = out or (None,) * len(loop.outputs)
+                return loop.ufunc(*args, out=outs, **keywords)
             except REFUSALS as error:
-                self.explain(error, operands, run.inputs)
+                self.explain(error, operands, loop.inputs)
                 raise
-        call = _Call(self, run, kinds_of(operands))
+        call = _Call(self, loop, kinds_of(operands))
         self._plans.learn(call.plan)
         if self.tracked:  # another thread began to listen meanwhile
             self._plans.forget()
@@ -221,98 +202,63 @@ class CpuLoops:
         argument_errors.explain(error, operands[nin:])
 
 
+class Loop(NamedTuple):
+    """A NumPy ufunc of one inner loop, and that loop's address and data types."""
+
+    ufunc: np.ufunc
+    address: int
+    inputs: Dtypes
+    outputs: Dtypes
+
+
 @final
 class _Call:
-    """A call that was made before: what computes, and of which data types."""
+    """A call that was made before; several threads share it where that is worth it."""
 
-    __slots__ = ("few", "loops", "nin", "plan", "run")
-
-    def __init__(self, loops: CpuLoops, run: Threaded, kinds: tuple[Any, ...]) -> None:
-        self.loops, self.run, self.nin = loops, run, loops.scalar.nin
-        self.plan = native.calls.Plan(kinds, self.nin, run.ufunc, self)
+    def __init__(self, loops: CpuLoops, loop: Loop, kinds: tuple[Any, ...]) -> None:
+        self._loops, self._loop, self._cost = loops, loop, threads.CostModel()
+        self.plan = native.calls.Plan(kinds, len(loop.inputs), loop.ufunc, self)
         # Smaller results are not the pool's.
-        self.few = POOLED // max(dtype.itemsize for dtype in run.outputs)
+        self._few = POOLED // max(dtype.itemsize for dtype in loop.outputs)
 
     def large(self, operands: tuple[Any, ...]) -> Any:
         """Compute operands that are not surely small."""
-        nin = self.nin
-        size = layout.bound(operands)
-        return self.compute(operands[:nin], operands[nin:] or None, size)
+        args, outs = operands[: self.plan.nin], operands[self.plan.nin :]
+        return self.compute(args, outs or None, layout.bound(operands))
 
     def explain(self, error: Exception, operands: Sequence[Any]) -> None:
         """Raise NumPy's error for a call with the way out, if it has one."""
-        self.loops.explain(error, operands, self.run.inputs)
+        self._loops.explain(error, operands, self._loop.inputs)
 
     def compute(
         self, args: Sequence[Any], out: tuple[Any, ...] | None, size: int
     ) -> Any:
-        """Compute, into new arrays where the results are large."""
-        run = self.run
+        """Compute, into new arrays where results of ``size`` elements are large."""
+        cost, loop = self._cost, self._loop
         try:
-            if out is None:
-                # Threads write into results that are all there.
-                spread = size >= run.cost.threshold > 0
-                if spread or size >= self.few:
-                    least = 0 if spread else POOLED
-                    out = layout.pooled(args, run.outputs, least=least)
-            else:
+            if out is not None:
                 size = max(x.size for x in out)  # NumPy refuses others
-            return run(args, out, size)
+            elif (spread := size >= cost.threshold > 0) or size >= self._few:
+                # Threads write into results that are all there.
+                out = layout.pooled(args, loop.outputs, least=0 if spread else POOLED)
+            if cost.is_worth_threads(size) and out is not None:
+                walk = self._walk(args, out)
+                if walk is not None:
+                    return self._spread(walk, out)
+            start = perf_counter()
+            result = loop.ufunc(*args, **({} if out is None else {"out": out}))
         except REFUSALS as error:
             self.explain(error, (*args, *(out or ())))
             raise
+        else:
+            if size >= cost.small:
+                first = result[0] if type(result) is tuple else result
+                cost.add_serial(perf_counter() - start, getattr(first, "size", 0))
+            return result
         finally:
-            makes = len(self.plan.kinds) == self.nin  # its results itself
-            small = run.cost.small
-            limit = min(small, self.few) if makes else small
+            makes = len(self.plan.kinds) == self.plan.nin  # its results itself
+            limit = min(cost.small, self._few) if makes else cost.small
             self.plan.limit = self.plan.strided = limit
-
-
-def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
-    """Say whether NumPy takes Python numbers for the dtypes that they resolved to.
-
-    By itself it takes an int for int64, whatever a signature says; and beside bfloat16
-    it knows no weak numbers.
-    """
-    if any(map(is_bfloat16, dtypes)):
-        return False
-    return not all(type(x) in WEAK for x in args) or dtypes == tuple(
-        np.dtype(type(x)) for x in args
-    )
-
-
-@final
-class Threaded:
-    """A NumPy ufunc whose inner loop of some dtypes computes in several threads."""
-
-    def __init__(
-        self, ufunc: np.ufunc, loop: int, dtypes: tuple[np.dtype[Any], ...]
-    ) -> None:
-        self.ufunc, self.loop, self._dtypes = ufunc, loop, dtypes
-        self.inputs, self.outputs = dtypes[: ufunc.nin], dtypes[ufunc.nin :]
-        self.cost = threads.CostModel()
-
-    def __call__(
-        self, operands: Sequence[Any], outs: tuple[Any, ...] | None, size: int
-    ) -> Any:
-        """Compute the ufunc of NumPy's own arrays and numbers.
-
-        Several threads write only to ``outs`` that are all there; ``size`` is how many
-        elements a result has, or more.
-        """
-        if self.cost.is_worth_threads(size) and outs is not None:
-            walk = self._walk(operands, outs)
-            if walk is not None:
-                return self._spread(walk, outs)
-        keywords = {} if outs is None else {"out": outs}
-        if size < self.cost.small:
-            return self.ufunc(*operands, **keywords)
-        start = perf_counter()
-        result = self.ufunc(*operands, **keywords)
-        seconds = perf_counter() - start
-        first = result[0] if type(result) is tuple else result
-        self.cost.add_serial(seconds, getattr(first, "size", 0))
-        return result
 
     def _walk(self, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Return NumPy's iterator over operands that the inner loop reads as they lie.
@@ -320,9 +266,10 @@ class Threaded:
         It has copies of those that overlap an output. None: NumPy alone can compute
         these, or refuse them.
         """
+        dtypes = (*self._loop.inputs, *self._loop.outputs)
         arrays = [
             x if type(x) is ndarray else _number(x, dtype)
-            for x, dtype in zip((*inputs, *outs), self._dtypes, strict=True)
+            for x, dtype in zip((*inputs, *outs), dtypes, strict=True)
         ]
         if any(x is None for x in arrays) or not all(map(_has_own_places, outs)):
             return None
@@ -331,7 +278,7 @@ class Threaded:
         how += [("writeonly", "no_broadcast", *plain)] * len(outs)
         nditer: Any = np.nditer
         try:
-            return nditer(arrays, ["copy_if_overlap"], how, self._dtypes, casting="no")
+            return nditer(arrays, ["copy_if_overlap"], how, dtypes, casting="no")
         except (TypeError, ValueError):
             return None
 
@@ -345,17 +292,30 @@ class Threaded:
                 axes.append(axes.pop(int(np.argmax(shape))))
             views = [x.transpose(axes) for x in walk.itviews]
             exceptions = threads.elements(
-                self.loop,
+                self._loop.address,
                 views[0].shape,
                 [x.ctypes.data for x in views],
                 [*zip(*(x.strides for x in views), strict=True)],
                 prod(shape),
-                grain=self.cost.grain,
+                grain=self._cost.grain,
             )
             del views
-        self.cost.add_parallel(perf_counter() - start, outs[0].size)
-        report_errors(self.ufunc.__name__, exceptions)
+        self._cost.add_parallel(perf_counter() - start, outs[0].size)
+        report_errors(self._loop.ufunc.__name__, exceptions)
         return outs if len(outs) > 1 else outs[0]
+
+
+def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
+    """Say whether NumPy takes Python numbers for the dtypes that they resolved to.
+
+    By itself it takes an int for int64, whatever a signature says; and beside bfloat16
+    it knows no weak numbers.
+    """
+    if any(map(is_bfloat16, dtypes)):
+        return False
+    return not all(type(x) in WEAK for x in args) or dtypes == tuple(
+        np.dtype(type(x)) for x in args
+    )
 
 
 def _has_own_places(x: np.ndarray[Any, Any]) -> bool:
@@ -412,12 +372,11 @@ def report_errors(name: str, exceptions: int) -> None:
             raise FloatingPointError(text)
         if setting == "warn":
             warnings.warn(text, RuntimeWarning, stacklevel=users_level())
-        elif setting == "print":
-            sys.stderr.write(f"Warning: {text}\n")
         elif setting == "call":
             caller(words, numbers)
-        elif setting == "log":
-            caller.write(f"Warning: {text}\n")
+        elif setting in ("print", "log"):
+            stream = sys.stderr if setting == "print" else caller
+            stream.write(f"Warning: {text}\n")
 
 
 # NumPy's functions on large arrays, in several threads: a call for each part.
@@ -496,16 +455,15 @@ class Chunked:
         arrays = [x for x in (*operands, out) if type(x) is ndarray]
         if any(step < 0 for x in arrays for step in x.strides):
             return None
-        views = []
-        for x in operands:
-            if type(x) is ndarray and x.ndim:
-                place = x.ctypes.data, x.strides, x.shape, x.dtype
-                same = place == (out.ctypes.data, out.strides, out.shape, out.dtype)
-                if not same and np.may_share_memory(x, out):
-                    return None
-            spread = type(x) is ndarray and x.ndim and x.shape != out.shape
-            views.append(np.broadcast_to(x, out.shape) if spread else x)
-        return [*views, out]
+        place = out.__array_interface__
+        others = (x for x in arrays if x.__array_interface__ != place)
+        if any(np.may_share_memory(x, out) for x in others):
+            return None
+        spread = [
+            np.broadcast_to(x, out.shape) if type(x) is ndarray and x.ndim else x
+            for x in operands
+        ]
+        return [*spread, out]
 
 
 @final
@@ -546,18 +504,9 @@ def share(
 ) -> None:
     """Call a function on parts of an output and of its inputs, in several threads.
 
-    Parameters
-    ----------
-    part : callable
-        What computes of parts of the arrays, which lie at the same place in each.
-    views : sequence of arrays and numbers
-        The last is the output, whose memory is divided; the others have its shape, but
-        along axes where it has one element, and ``whole``. Numbers and arrays of no
-        dimensions go to each call.
-    grain : int
-        So many elements or more are worth a part of their own.
-    whole : sequence of int
-        Axes that are not divided.
+    The last view is the output, whose memory is divided; the other arrays have its
+    shape, but along axes where it has one element, and ``whole``, which are not
+    divided. So many elements as ``grain`` or more are worth a part of their own.
     """
     arrays = [x for x in views if type(x) is ndarray and x.ndim]
     if not whole and len({x.shape for x in arrays}) == 1:

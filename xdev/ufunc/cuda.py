@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -12,14 +13,14 @@ from xdev import _optional, device, native
 from xdev._plain_calls import BYTES
 from xdev.compile import cubins, launch
 from xdev.device.cuda import BACKEND
-from xdev.errors import DeviceMismatchError, not_array
+from xdev.errors import not_array
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_operands, cuda_plan, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from xdev.ufunc.signatures import Signature, Specialisation
@@ -33,12 +34,7 @@ Operand = Array | Number
 class CudaLoops:
     """The CUDA kernels of one scalar function, and the calls to them.
 
-    Parameters
-    ----------
-    scalar : Definition
-        The function with its typings.
-    launches : native.calls.Launches
-        What calls like one before launch: filled here.
+    ``launches``, what calls like one before launch, is filled here.
     """
 
     def __init__(self, scalar: Definition, launches: native.calls.Launches) -> None:
@@ -60,36 +56,15 @@ class CudaLoops:
     ) -> Any:
         """Compute the function of arrays and numbers on their device.
 
-        Parameters
-        ----------
-        args : sequence
-            CuPy arrays, Numba device arrays, exporters of
-            ``__cuda_array_interface__``, all on one device; Python and NumPy numbers.
-        out : array, or tuple of arrays and None
-            Where results go; written in place, whoever owns it, and returned itself.
-        where : bool or array of bool
-            Which elements are computed.
-        casting : str
-            What casts of inputs to the loop, and of results to ``out``, are allowed.
-        signature : (inputs, outputs), optional
-            The dtypes that are asked for.
-        order : "K", "C", "F" or "A"
-            How new results lie in memory, as NumPy has it.
-
-        Returns
-        -------
-        array or tuple of arrays
-            ``out``, or arrays of the first array argument's library: Numba's,
-            PyTorch's or JAX's for one of those, else CuPy arrays.
+        Arrays are CuPy's, Numba's or any exporter's of ``__cuda_array_interface__``.
+        ``out`` is written in place, whoever owns it, and returned itself; new results
+        are of the first array's library. Whatever is raised, nothing was written.
 
         Raises
         ------
-        TypeError
-            A wrong number of arguments, no typing, or a cast that is not allowed.
-        ValueError
-            Shapes that do not broadcast, or an ``out`` that cannot be written.
-        DeviceMismatchError
-            Arrays of two devices. Whatever is raised, nothing was written.
+        TypeError, ValueError, DeviceMismatchError
+            Wrong arguments, no typing, a cast that is not allowed; shapes that do not
+            broadcast, an ``out`` that cannot be written; arrays of two devices.
         """
         name, labels = self.scalar.name, self.scalar.labels
         if len(args) != self.scalar.nin:
@@ -98,7 +73,7 @@ class CudaLoops:
         inputs = [read(x, name, label) for x, label in zip(args, labels, strict=True)]
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
         outputs = [None if x is None else written(x, name) for x in outs]
-        mask = _mask(where, name)
+        mask = mask_of(where, name)
         arrays = [x for x in (*inputs, *outputs, mask) if isinstance(x, Array)]
         key = (
             *(x.layout for x in inputs),
@@ -110,20 +85,31 @@ class CudaLoops:
             plan = self._plans.get((key, place))
             if plan is None:
                 plan = self._plan(inputs, outputs, mask, casting, signature, order)
-                self._keep((key, place), plan)
+                with self._lock:
+                    if len(self._plans) >= PLANS:
+                        self._plans.clear()
+                        self._launches.forget()
+                    self._plans[key, place] = plan
             with cuda_operands.ordered(arrays):
                 copied = _apart(inputs, outputs, mask)
                 if copied is not None:
                     *rest, where = copied
                     same = {"casting": casting, "order": order}
                     return self(rest, out, where=where, signature=signature, **same)
-                results = self._run(plan, inputs, outputs, mask)
+                values = handed(inputs, plan.inputs, name, labels)
+                results: list[Any] = [
+                    outputs[i] if result is None else new_array(result)
+                    for i, result in enumerate(plan.results)
+                ]
+                values += [x.address for x in (*results, mask) if isinstance(x, Array)]
+                if plan.run is not None and mask is not False:
+                    plan.run(values)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
             returned = tuple(
-                foreign.from_native(x.owner, first)
-                if i >= len(outs) or outs[i] is None
-                else outs[i]
-                for i, x in enumerate(results)
+                outs[i] if result is None else foreign.from_native(made.owner, first)
+                for i, (made, result) in enumerate(
+                    zip(results, plan.results, strict=True)
+                )
             )
         if len(returned) > 1:
             return returned
@@ -171,7 +157,7 @@ class CudaLoops:
             spec = self.scalar.specialise(asked)
         else:
             spec = self.scalar.giving(asked, signature)
-        can_cast: Callable[[Any, Any, str], bool] = np.can_cast  # type: ignore[assignment] # checks the word itself
+        can_cast: Any = np.can_cast  # checks the word itself
         for i, (x, own, to) in enumerate(zip(inputs, asked, spec.inputs, strict=True)):
             weak = isinstance(x, Number) and x.weak
             dtype = own if weak else x.dtype
@@ -188,69 +174,25 @@ class CudaLoops:
                     f"with casting={casting!r}: pass an out of {dtype}, or "
                     "casting='unsafe'"
                 )
-        masked = None if isinstance(mask, bool) else mask
-
-        def compiled(kernel: cubins.Elementwise) -> Any:
-            return self.kernel(spec, kernel)
-
+        masked, compiled = (
+            mask if isinstance(mask, Array) else None,
+            partial(self.kernel, spec),
+        )
         return cuda_plan.make(spec, inputs, outputs, masked, compiled, order)
 
     def kernel(self, spec: Specialisation, kernel: cubins.Template) -> Any:
         """Return a loaded kernel, compiled once."""
-        current = _optional.cupy().cuda.runtime.getDevice()
-        capability = launch.capability(current)
-        key = spec, kernel, capability
+        capability = launch.capability(_optional.cupy().cuda.runtime.getDevice())
+        key, fastmath = (spec, kernel, capability), self.scalar.fastmath
         with self._lock:
             if key not in self._kernels:
-                cubin = self._cubin(spec, kernel, capability)
+                parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
+                make = partial(spec.cubin, kernel, capability, fastmath=fastmath)
+                cubin = cubins.load_or_compile(
+                    spec.digest, parts, spec.name, make, spec.unchanged
+                )
                 self._kernels[key] = launch.Kernel(*cubin)
             return self._kernels[key]
-
-    def _cubin(
-        self,
-        spec: Specialisation,
-        kernel: cubins.Template,
-        capability: tuple[int, int],
-    ) -> tuple[bytes, str]:
-        fastmath = self.scalar.fastmath
-
-        def make() -> tuple[bytes, str]:
-            return spec.cubin(kernel, capability, fastmath=fastmath)
-
-        parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
-        return cubins.load_or_compile(
-            spec.digest, parts, spec.name, make, spec.unchanged
-        )
-
-    def _keep(self, key: Any, plan: cuda_plan.Plan) -> None:
-        with self._lock:
-            if len(self._plans) >= PLANS:
-                self._plans.clear()
-                self._launches.forget()
-            self._plans[key] = plan
-
-    def _run(
-        self,
-        plan: cuda_plan.Plan,
-        inputs: list[Operand],
-        outputs: list[Array | None],
-        mask: Array | bool,
-    ) -> list[Array]:
-        """Launch, after the results that nobody gave are made; return them all."""
-        scalar = self.scalar
-        values = handed(inputs, plan.inputs, scalar.name, scalar.labels)
-        outputs = outputs or [None] * len(plan.results)
-        results = [
-            new_array(result) if isinstance(result, cuda_plan.Result) else result
-            for result in (x or r for x, r in zip(outputs, plan.results, strict=True))
-            if result is not None
-        ]
-        values += [x.address for x in results]
-        if isinstance(mask, Array):
-            values.append(mask.address)
-        if plan.run is not None and mask is not False:
-            plan.run(values)
-        return results
 
 
 def require() -> None:
@@ -271,7 +213,8 @@ def written(x: Any, name: str) -> Array:
     return memory
 
 
-def _mask(where: Any, name: str) -> Array | bool:
+def mask_of(where: Any, name: str) -> Array | bool:
+    """Return which elements are computed: all, none, or those that an array says."""
     if isinstance(where, bool):
         return where
     mask = read(where, name)
@@ -287,7 +230,7 @@ def new_array(result: cuda_plan.Result) -> Array:
     array = array_maker()(result.shape, result.dtype)
     if not result.straight:
         array = array.transpose(result.axes)
-    return Array(array, array.data.ptr, array.shape, array.strides, array.dtype)
+    return Array.of(array)
 
 
 def _apart(
@@ -320,12 +263,8 @@ def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     first, place = placed[0] if placed else (None, BACKEND.current())
     for x, index in placed:
         if first is not None and index != place:
-            raise DeviceMismatchError(
-                f"{name} got arrays of two devices: {type(first.owner).__name__} of "
-                f"shape {first.shape} is on cuda:{place}, {type(x.owner).__name__} of "
-                f"shape {x.shape} is on cuda:{index}; move one with "
-                f"xdev.to_device(x, 'cuda:{place}')"
-            )
+            ours, theirs = (first.owner, f"cuda:{place}"), (x.owner, f"cuda:{index}")
+            raise foreign.two_devices(name, ours, theirs, f"cuda:{place}")
     return _guard(place)
 
 

@@ -20,13 +20,7 @@ SEGMENT = 2**15  # bytes of a segment, at least
 
 
 def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
-    """Return the common shape; outputs take part but are not stretched.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not broadcast, or an output has another shape than the result.
-    """
+    """Return the common shape; outputs take part but are not stretched."""
     try:
         common = np.broadcast_shapes(*inputs)
     except ValueError:
@@ -62,12 +56,8 @@ def collapse(shape: Shape, strides: list[Shape]) -> tuple[Shape, list[Shape]]:
     """Merge the axes that every array steps through as through one.
 
     The first array's memory order is that of the axes, so put outputs first: scattered
-    writes cost more than scattered reads.
-
-    Returns
-    -------
-    (shape, strides)
-        At least one axis, slowest first; no axis of extent 1 where there is another.
+    writes cost more than scattered reads. At least one axis is left, slowest first; of
+    several none has extent 1.
     """
     axes = [i for i in layout.axes(strides[:1]) if shape[i] != 1]
     extents: list[int] = []
@@ -172,16 +162,8 @@ class Lines(NamedTuple):
     ) -> tuple[int, int]:
         """Return how many segments a line has, and the elements of each.
 
-        Parameters
-        ----------
-        group : int
-            The threads that work on a segment.
-        span : int
-            Of how many elements a segment is a multiple.
-        itemsize : int
-            Bytes of an element.
-        wide : int
-            Of how many lines a thread works.
+        ``group`` threads work on a segment, a multiple of ``span`` elements, and each
+        thread on ``wide`` lines.
         """
         if not self.length:
             return 1, 0
@@ -210,14 +192,8 @@ def lines(
 ) -> Lines | None:
     """Return the lines along axes that merge to one; None where they do not.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        The array's.
-    axes : tuple of int
-        Those along which lines go.
-    source, target, mask : tuple of int
-        The strides of all arrays over this shape [B].
+    ``shape`` is that of all arrays, ``source``, ``target`` and ``mask`` are their
+    strides [B].
 
     Examples
     --------

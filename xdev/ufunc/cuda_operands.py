@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.inputs import Labels
 
 
-@final  # a plain class, as the next one: a dataclass takes each process 0.5 ms
-class Array:
+class Array(NamedTuple):
     """An array on a CUDA device, whoever owns it.
 
     Parameters
@@ -49,30 +48,23 @@ class Array:
         The same memory, of a library that hands it out by a view: kept with it.
     """
 
-    __slots__ = (
-        *("owner", "address", "shape", "strides", "dtype"),
-        *("writable", "stream", "view"),
-    )
+    owner: Any
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    writable: bool = True
+    stream: int | None = None
+    view: Any = None
 
-    def __init__(
-        self,
-        owner: Any,
-        address: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        dtype: np.dtype[Any],
-        writable: bool = True,
-        stream: int | None = None,
-        view: Any = None,
-    ) -> None:
-        self.owner, self.address, self.dtype = owner, address, dtype
-        self.shape, self.strides = shape, strides
-        self.writable, self.stream, self.view = writable, stream, view
+    @classmethod
+    def of(cls, x: Any) -> Array:
+        """Return a CuPy array as one."""
+        return cls(x, x.data.ptr, x.shape, x.strides, x.dtype)
 
     def laid_out(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         """Return the same memory as an array of another shape."""
-        rest = self.dtype, self.writable, self.stream, self.view
-        return Array(self.owner, self.address, shape, strides, *rest)
+        return self._replace(shape=shape, strides=strides)
 
     @property
     def held(self) -> Any:
@@ -100,13 +92,7 @@ class Array:
 
     @property
     def device(self) -> int | None:
-        """The index of its device; None of an empty array that has no memory.
-
-        Raises
-        ------
-        ValueError
-            It has elements, and its memory is no device's.
-        """
+        """The index of its device; None of an empty array that has no memory."""
         if type(self.held) is _optional.cupy().ndarray:
             return int(self.held.data.device_id)
         return BACKEND.index_of_memory(self.address, self.shape)
@@ -126,13 +112,7 @@ class Array:
 
 @final
 class Number:
-    """A number that goes to the kernel by value.
-
-    Parameters
-    ----------
-    value : bool, int, float, complex or numpy.generic
-        The number; a Python one is weak, as in NEP 50.
-    """
+    """A number that goes to the kernel by value; a Python one is weak, as in NEP 50."""
 
     __slots__ = ("value",)
 
@@ -160,13 +140,7 @@ class Number:
         return type(self.value) if self.weak else self.value.dtype
 
     def given(self, dtype: np.dtype[Any]) -> Any:
-        """Return what the launch takes for a number of a loop's dtype.
-
-        Raises
-        ------
-        OverflowError
-            It is a Python number too large for the dtype.
-        """
+        """Return what the launch takes for a number of a loop's dtype."""
         cast = dtype.type(self.value) if self.weak else self.value.astype(dtype)
         if Value.number(self.value, dtype).kind != BYTES:
             return self.value
@@ -184,15 +158,7 @@ def handed(
     name: str,
     labels: Labels,
 ) -> list[Any]:
-    """Return what a launch takes for operands of a loop's dtypes.
-
-    ``name`` and ``labels``, the arguments' names, are for errors.
-
-    Raises
-    ------
-    OverflowError
-        A Python int does not fit.
-    """
+    """Return what a launch takes for operands of a loop's dtypes."""
     try:
         return [
             x.address if isinstance(x, Array) else x.given(dtype)
@@ -203,24 +169,15 @@ def handed(
 
 
 def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
-    """Return what an argument is.
-
-    Parameters
-    ----------
-    x : object
-        What was given.
-    name, label : str
-        The function's name and the argument's, for errors.
+    """Return what an argument is; the names are for errors.
 
     Raises
     ------
-    DeviceMismatchError
-        It is an array in host memory.
-    TypeError
-        It is neither an array nor a number, or has a mask.
+    DeviceMismatchError, TypeError
+        It is an array in host memory; it is neither array nor number, or has a mask.
     """
     if type(x) is _optional.cupy().ndarray:
-        return Array(x, x.data.ptr, x.shape, x.strides, x.dtype)
+        return Array.of(x)
     if isinstance(x, NUMBERS):
         return Number(x)
     if isinstance(x, Array | Number):
@@ -265,19 +222,11 @@ def _exported(x: Any, name: str) -> Array | None:
     if interface.get("mask") is not None:
         message = f"{name}: arrays with a mask are not supported: pass where= instead"
         raise TypeError(message)
-    dtype = np.dtype(interface["typestr"])
-    shape = tuple(interface["shape"])
-    strides = interface.get("strides")
+    dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
     address, read_only = interface["data"]
-    array = Array(
-        x,
-        address or 0,  # empty arrays may have none
-        shape,
-        contiguous(shape, dtype.itemsize) if strides is None else tuple(strides),
-        dtype,
-        not read_only,
-        interface.get("stream"),
-    )
+    strides = interface.get("strides") or contiguous(shape, dtype.itemsize)
+    place = address or 0, shape, tuple(strides), dtype  # empty arrays may have none
+    array = Array(x, *place, not read_only, interface.get("stream"))
     return _checked(array, name)
 
 
@@ -304,11 +253,6 @@ def ordered(arrays: list[Array]) -> Iterator[None]:
     The order is the device's business, by events: the host waits for nothing, but for
     the launch where a library gives a view of its array and no stream to order. Arrays
     of the pools stay, once dropped, until the launch is done.
-
-    Parameters
-    ----------
-    arrays : list of Array
-        All operands.
     """
     stream = _optional.cupy().cuda.get_current_stream()
     others = {x.stream for x in arrays} - {None, stream.ptr or LEGACY}

@@ -27,14 +27,7 @@ NARROW = 2**31  # indices and offsets below this fit 32 bits
 class Result(NamedTuple):
     """How to make a result that the caller gave no array for.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        The extents, slowest axis in memory first.
-    axes : tuple of int
-        The axes that put them in the caller's order.
-    dtype : numpy.dtype
-        The elements' dtype.
+    The shape has the slowest axis in memory first; ``axes`` make it the caller's.
     """
 
     shape: Shape
@@ -80,15 +73,9 @@ class Result(NamedTuple):
 class Plan(NamedTuple):
     """What a call with such operands does.
 
-    Parameters
-    ----------
-    inputs : tuple of numpy.dtype
-        What the loop takes.
-    results : tuple of (Result or None)
-        How to make each result; None where the caller gave an array.
-    run : Launch or None
-        What launches, of the inputs' values, the outputs' and the mask's. None where
-        there is nothing to compute.
+    The dtypes that the loop takes; how to make each result, None where the caller gave
+    an array; what launches of the values of inputs, outputs and mask, None where
+    there is nothing to compute.
     """
 
     inputs: Dtypes
@@ -106,21 +93,8 @@ def make(
 ) -> Plan:
     """Decide how to call a typed function with such operands.
 
-    Parameters
-    ----------
-    spec : Specialisation
-        The typed function.
-    inputs, outputs, mask
-        The operands; an output of None is to be made.
-    compiled : callable
-        Returns the loaded kernel of an :class:`Elementwise`.
-    order : "K", "C", "F" or "A"
-        How results that are to be made lie in memory.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not broadcast.
+    An output of None is to be made, in memory order ``order``; ``compiled`` returns the
+    loaded kernel of an :class:`Elementwise`.
     """
     read = [x for x in inputs if isinstance(x, Array)]
     masks = [] if mask is None else [mask]
@@ -135,28 +109,23 @@ def make(
         Result.like(shape, stretched, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
     )
-    written = [
-        (x or y).strides  # type: ignore[union-attr] # one of them is there
-        for x, y in zip(outputs, results, strict=True)
-    ]
-    storage = [x.dtype if x else d for x, d in zip(outputs, spec.outputs, strict=True)]
+    targets: list[Any] = [x or y for x, y in zip(outputs, results, strict=True)]
     masked = [cuda_layout.stretch(x.shape, x.strides, shape) for x in masks]
-    extents, steps = cuda_layout.collapse(shape, written + stretched + masked)
-    out_steps, in_steps = steps[: len(written)], steps[len(written) :]
+    strides = [x.strides for x in targets] + stretched + masked
+    extents, steps = cuda_layout.collapse(shape, strides)
+    out_steps, remaining = steps[: len(targets)], iter(steps[len(targets) :])
     size = prod(shape)
 
     operands: list[Operand] = []
     by_slot: list[Shape] = []
-    remaining = iter(in_steps)
     for x, loop in zip(inputs, spec.inputs, strict=True):
         step = next(remaining) if isinstance(x, Array) else (0,) * len(extents)
-        kind = _kind(x, step, size)
-        operands.append(Operand(kind, x.dtype if isinstance(x, Array) else loop, loop))
+        storage = x.dtype if isinstance(x, Array) else loop
+        operands.append(Operand(_kind(x, step, size), storage, loop))
         by_slot.append(step)
-    for dtype, loop, step in zip(storage, spec.outputs, out_steps, strict=True):
-        operands.append(Operand("Output", dtype, loop))
-        by_slot.append(step)
-    by_slot.extend(remaining)  # the mask's
+    for y, loop in zip(targets, spec.outputs, strict=True):
+        operands.append(Operand("Output", y.dtype, loop))
+    by_slot += [*out_steps, *remaining]  # the mask's last
 
     rows = mask is None and all(o.kind != "Strided" for o in operands)
     rows = rows and all(
@@ -195,11 +164,11 @@ def make(
     )
     run = None
     if size:
-        first = outputs[0] or results[0] if len(storage) == 1 and not masks else None
+        first = targets[0] if len(targets) == 1 and not masks else None
         values = tuple(
             _value(x, loop, first) for x, loop in zip(inputs, spec.inputs, strict=True)
         )
-        values += tuple(Value(itemsize=dtype.itemsize) for dtype in storage)
+        values += tuple(Value(itemsize=y.dtype.itemsize) for y in targets)
         values += (Value(),) * len(masks)
         each = ITEMS if kernel.template == "strided" else 1
         arrays = (*read, first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,27 +48,21 @@ def elementwise(
 ) -> Any:
     """Map a function over the blocks of collections that broadcast to one shape.
 
-    Parameters
-    ----------
-    function : callable
-        It takes blocks, and gives blocks of the shape that they broadcast to; of
-        several results a tuple.
-    args : sequence
-        Collections, plain arrays like their chunks, and what else it takes.
-    meta : array or tuple of arrays, optional
-        Results of size 0; by default what the function gives for blocks of size 0.
-    name : str, optional
-        What tasks are called; the function's own name unless given.
-
-    Returns
-    -------
-    collection or tuple of collections
-        Nothing is computed.
+    ``meta`` is a result of size 0, or a tuple of them; ``name`` is what tasks are
+    called. Nothing is computed.
     """
     da = _optional.dask_array()
     args = [lift(x) for x in args]
     shapes = [x.shape for x in args if hasattr(x, "dask")]
-    _check_shapes(name or str(getattr(function, "__name__", "f")), shapes)
+    known = [shape for shape in shapes if not any(n != n for n in shape)]  # noqa: PLR0124 - NaN: Dask knows the chunks
+    try:
+        np.broadcast_shapes(*known)
+    except ValueError as error:
+        raise ValueError(
+            f"{name or getattr(function, '__name__', 'f')}: the shapes "
+            f"{', '.join(map(str, shapes))} do not broadcast to one: an axis has the "
+            f"same length in all, or 1; slice or reshape one"
+        ) from error
     if meta is None:
         with np.errstate(all="ignore"):
             meta = function(*map(without_elements, args))
@@ -88,39 +82,14 @@ def elementwise(
     )
 
 
-def _check_shapes(name: str, shapes: list[tuple[float, ...]]) -> None:
-    """Refuse shapes that do not broadcast; of unknown extents Dask knows the chunks."""
-    if any(extent != extent for shape in shapes for extent in shape):  # noqa: PLR0124 - NaN
-        return
-    try:
-        np.broadcast_shapes(*cast("list[tuple[int, ...]]", shapes))
-    except ValueError as error:
-        raise ValueError(
-            f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast to "
-            f"one: an axis has the same length in all, or 1; slice or reshape one"
-        ) from error
-
-
 def over_cores(
     function: Callable[..., Any], layout: str, args: Sequence[Any], **options: Any
 ) -> Any:
     """Map a function of core arrays over the blocks of the other dimensions.
 
-    Parameters
-    ----------
-    function : callable
-        It takes blocks whose last axes are whole core arrays.
-    layout : str
-        The core dimensions, ``"(m,n),(n)->(m)"``.
-    args : sequence
-        Collections, and plain arrays like their chunks.
-    **options
-        Those of ``dask.array.apply_gufunc``: ``axis``, ``output_sizes``, …
-
-    Returns
-    -------
-    collection or tuple of collections
-        The tuple is of the type that the function returns. Nothing is computed.
+    ``layout`` are the core dimensions, ``"(m,n),(n)->(m)"``; ``options`` those of
+    ``dask.array.apply_gufunc``. A tuple of results has the type that the function
+    returns. Nothing is computed.
 
     Raises
     ------
@@ -186,14 +155,7 @@ def refuse_plain(name: str, outs: Sequence[Any]) -> None:
 
 
 def written(name: str, out: Any, result: Any) -> Any:
-    """Give a collection other values, lazily; return it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It has another shape, or cannot hold the data type. It is a slice of another
-        collection, which would not be written.
-    """
+    """Give a collection other values, lazily; return it. Refuse what does not fit."""
     if result.shape != out.shape:
         raise misfit(name, out, result.shape, result.dtype)
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
@@ -212,64 +174,39 @@ def call(
 ) -> Any:
     """Return what a ufunc makes of collections: collections, nothing computed.
 
-    Parameters
-    ----------
-    ufunc : Ufunc
-        What is called on the blocks.
-    args, outs : sequence
-        The inputs, of which plain arrays are like the collections' chunks; the outputs
-        that are given, which become the results.
-    keywords : dict
-        The others.
+    Plain arrays among ``args`` are like the collections' chunks; ``outs`` become the
+    results.
 
     Raises
     ------
     TypeError
         ``where=`` without ``out=``; an output that is no collection.
     """
-    name, keywords = ufunc.__name__, dict(keywords)
-    where = keywords.pop("where", True)
+    name, where = ufunc.__name__, keywords.get("where", True)
     if where is not True and outs is None:
         raise TypeError(
             f"{name}: where= of Dask's collections needs out=, for elsewhere there is "
             f"nothing: take xdev.where(mask, {name}(x), other) ({PAGE})"
         )
     refuse_plain(name, outs or ())
-    function = functools.partial(ufunc, **keywords) if keywords else ufunc
-    result = elementwise(function, _arrays(args))
-    return _into(name, outs, result, where)
-
-
-def call_generalized(
-    ufunc: Ufunc,
-    args: Sequence[Any],
-    outs: Sequence[Any] | None,
-    keywords: dict[str, Any],
-) -> Any:
-    """Return what a generalized ufunc makes of collections; see :func:`call`."""
-    name = ufunc.__name__
-    refuse_plain(name, outs or ())
-    axes = {key: value for key, value in keywords.items() if key in AXES}
-    others = {key: value for key, value in keywords.items() if key not in AXES}
+    axes = {key: keywords[key] for key in AXES if key in keywords}
+    others = {k: v for k, v in keywords.items() if k not in {"where", *axes}}
     function = functools.partial(ufunc, **others) if others else ufunc
-    result = over_cores(function, str(ufunc.signature), _arrays(args), **axes)
-    return _into(name, outs, result)
-
-
-def _into(
-    name: str, outs: Sequence[Any] | None, computed: Any, where: Any = True
-) -> Any:
-    """Return results, those for which there are outputs in these."""
+    meta = next(x for x in args if hasattr(x, "dask"))._meta  # noqa: SLF001 - Dask's own
+    lists = list, tuple  # blocks are taken of arrays
+    arrays = [np.asarray(x, like=meta) if isinstance(x, lists) else x for x in args]
+    if ufunc.signature:
+        result = over_cores(function, str(ufunc.signature), arrays, **axes)
+    else:
+        result = elementwise(function, arrays)
     if outs is None:
-        return computed
-    results = []
-    for result, out in zip(
-        computed if type(computed) is tuple else (computed,), outs, strict=True
-    ):
+        return result
+    several, results = type(result) is tuple, []
+    for made, out in zip(result if several else (result,), outs, strict=True):
         if out is not None and where is not True:
-            result = _optional.dask_array().where(where, result, out)  # noqa: PLW2901
-        results.append(result if out is None else written(name, out, result))
-    return tuple(results) if type(computed) is tuple else results[0]
+            made = _optional.dask_array().where(where, made, out)  # noqa: PLW2901
+        results.append(made if out is None else written(name, out, made))
+    return tuple(results) if several else results[0]
 
 
 def call_method(
@@ -316,10 +253,3 @@ def _reduced(
     meta = ufunc(empty, empty, dtype=dtype)
     options = {"axis": axis, "keepdims": keepdims, "dtype": meta.dtype, "meta": meta}
     return da.reduction(array, ufunc.reduce, ufunc.reduce, **options)
-
-
-def _arrays(args: Sequence[Any]) -> list[Any]:
-    """Return inputs, lists as arrays like the collections' chunks: blocks are taken."""
-    meta = next(x for x in args if hasattr(x, "dask"))._meta  # noqa: SLF001 - likewise
-    lists = list, tuple
-    return [np.asarray(x, like=meta) if isinstance(x, lists) else x for x in args]

@@ -92,15 +92,7 @@ HALF = {"nextafter": "next_half(x, y)"}  # the floats next to one are others
 
 
 def source(name: str, inputs: Dtypes, outputs: Dtypes) -> str:
-    """Return a function in C++, as the templates call it.
-
-    Parameters
-    ----------
-    name : str
-        The function's, by the standard.
-    inputs, outputs : tuple of numpy.dtype
-        What its loop reads and writes.
-    """
+    """Return a function in C++, as the templates call it, of what its loop reads."""
     expression = (EXPRESSIONS | SELECTIONS)[name][COLUMNS[inputs[0].kind]]
     if name in HALF and is_half(inputs[0]):
         expression = HALF[name]
@@ -144,14 +136,7 @@ def typed(
 ) -> Specialisation:
     """Return an elementwise function's typing for input dtypes: NumPy's own.
 
-    Parameters
-    ----------
-    name, ufunc : str and numpy.ufunc
-        The function, by the standard, and NumPy's.
-    inputs : tuple of numpy.dtype
-        One an argument.
-    signature : (inputs, outputs), optional
-        What a call asks for by ``dtype=`` or ``signature=``; None is any.
+    ``signature`` is what a call asks for by ``dtype=`` or ``signature=``; None is any.
 
     Raises
     ------
@@ -189,15 +174,7 @@ def _specialisation(name: str, inputs: Dtypes, outputs: Dtypes) -> Specialisatio
 
 @final
 class Selection:
-    """What chooses among elements on CUDA: arrays that a caller has sorted out.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`SELECTIONS`.
-    labels : tuple of str
-        The inputs' names.
-    """
+    """What chooses among elements on CUDA: one of :data:`SELECTIONS`."""
 
     strict, fastmath, nin, nout, doc = True, False, 3, 1, ""
 

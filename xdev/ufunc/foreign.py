@@ -18,6 +18,7 @@ from xdev import _optional, native
 from xdev.device.cuda import BACKEND
 from xdev.device.natives import natives
 from xdev.device.streams import live_streams
+from xdev.errors import DeviceMismatchError, type_name
 from xdev.memory.arrays import record_stream
 
 if TYPE_CHECKING:
@@ -31,24 +32,12 @@ LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 means 
 
 
 class Adapter:
-    """One library's arrays: here those of any that lend their memory.
-
-    Attributes
-    ----------
-    mutable : bool
-        Whether they may be written.
-    """
+    """One library's arrays: here those of any that lend their memory."""
 
     mutable = True
 
     def is_for(self, kind: type) -> bool:
-        """Say whether a type is one of the library's arrays.
-
-        Examples
-        --------
-        >>> LENDER.is_for(np.ndarray)
-        False
-        """
+        """Say whether a type is one of the library's arrays."""
         more = hasattr(kind, "__array_ufunc__") or hasattr(kind, "__array_namespace__")
         return hasattr(kind, "__array_interface__") and not more
 
@@ -57,13 +46,7 @@ class Adapter:
         return hasattr(x, "__cuda_array_interface__")
 
     def to_native(self, x: Any, name: str) -> Any:  # noqa: ARG002 - nothing is refused
-        """Return an array's memory as a NumPy or CuPy array.
-
-        Raises
-        ------
-        TypeError
-            It has no such memory, or its library forbids it; ``name`` is the function.
-        """
+        """Return an array's memory as a NumPy or CuPy array, or refuse it."""
         return np.asarray(x)
 
     def stream(self, x: Any) -> int | None:  # noqa: ARG002 - of no array
@@ -74,13 +57,9 @@ class Adapter:
         return None
 
     def begin_write(self, x: Any, name: str, label: str = "out") -> None:
-        """Tell the library that an array is about to be written.
+        """Tell the library that an array is about to be written, or refuse that.
 
-        Raises
-        ------
-        TypeError
-            That is forbidden; ``label`` is the argument, ``name`` the function. NumPy's
-            flag says what is read-only.
+        NumPy's flag says what is read-only.
         """
 
     def from_native(self, array: Any, like: Any) -> Any:  # noqa: ARG002
@@ -304,25 +283,13 @@ def any_of(operands: Iterable[Any]) -> bool:
 
 
 def to_native(x: Any, name: str) -> Any:
-    """Return the NumPy or CuPy array of an argument's memory; others as they came.
-
-    Raises
-    ------
-    TypeError
-        It has no such memory, or its library forbids it; ``name`` is the function.
-    """
+    """Return the NumPy or CuPy array of an argument's memory; others as they came."""
     adapter = of(type(x))
     return x if adapter is None else adapter.to_native(x, name)
 
 
 def begin_write(x: Any, name: str) -> None:
-    """Tell the library of an output that it is about to be written.
-
-    Raises
-    ------
-    TypeError
-        The library forbids it: its arrays are immutable, or a gradient needs them.
-    """
+    """Tell the library of an output that it is about to be written."""
     adapter = of(type(x))
     if adapter is not None:
         adapter.begin_write(x, name)
@@ -330,13 +297,6 @@ def begin_write(x: Any, name: str) -> None:
 
 def from_native(array: Any, like: Any) -> Any:
     """Return a NumPy or CuPy result as an array of another's library, without a copy.
-
-    Parameters
-    ----------
-    array : array
-        The result; nobody else has it.
-    like : array
-        One on the same device.
 
     Examples
     --------
@@ -362,26 +322,8 @@ def on_host(
 ) -> Any:
     """Call a function on what its arguments in host memory are to NumPy.
 
-    Parameters
-    ----------
-    call : callable
-        ``call(*args, **keywords)``, of NumPy arrays; it returns arrays.
-    name : str
-        The function's, for errors.
-    args, keywords
-        The arguments; ``out`` may be a tuple.
-    written : sequence
-        Those of the arguments that it writes; None does not matter.
-
-    Returns
-    -------
-    array, tuple of arrays or None
-        Arguments where it returned those, else arrays of the first array's library.
-
-    Raises
-    ------
-    TypeError
-        A library forbids that its array is read, or written.
+    ``written`` are those that it writes. An argument that it returns comes back as it
+    came; other arrays are of the first array's library.
     """
     views: dict[int, tuple[Any, Any]] = {}  # by identity: as NumPy's, as they came
 
@@ -410,6 +352,17 @@ def on_host(
 
 def _is_array(x: Any) -> bool:
     return hasattr(type(x), "__array_interface__") and not isinstance(x, np.generic)
+
+
+def two_devices(
+    name: str, first: tuple[Any, object], second: tuple[Any, object], to: str
+) -> DeviceMismatchError:
+    """Return the error for arrays of two devices, each with its device's name."""
+    x, y = (f"{type_name(x)} of shape {x.shape} is on {d}" for x, d in (first, second))
+    return DeviceMismatchError(
+        f"{name} got arrays of two devices: {x}, {y}; move one with "
+        f"xdev.to_device(x, '{to}')"
+    )
 
 
 # Which arguments of a ufunc are arrays on a CUDA device.

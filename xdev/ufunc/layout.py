@@ -33,10 +33,7 @@ def strides(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Sequence[int]:
 def axes(strides: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Return the axes from the one with the largest steps to the smallest.
 
-    Parameters
-    ----------
-    strides : sequence of sequences of int
-        Each input's strides [B] after broadcasting, 0 along a repeated axis.
+    Each input's strides are those after broadcasting, 0 along a repeated axis [B].
 
     Examples
     --------
@@ -93,21 +90,8 @@ def pooled(
 ) -> tuple[Any, ...] | None:
     """Return large results from xdev's pool, in the layout that NumPy would choose.
 
-    Parameters
-    ----------
-    operands : sequence
-        The inputs.
-    outputs : sequence of numpy.dtype
-        The results'.
-    where, order
-        As in the call.
-    least : int
-        Smaller results are left to NumPy [B].
-
-    Returns
-    -------
-    tuple of arrays and None, or None
-        None: NumPy makes all of them.
+    Results of less than ``least`` bytes are left to NumPy: None in the tuple, or in its
+    place where all are.
     """
     shape, straight = None, order == "K"
     arrays = []

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Definition = Any
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
 OWN = {"axis": 0, "dtype": None}  # a fold's
-FIXED = frozenset(("identity", "nin", "signature"))
 #: A call's keywords, as :class:`numpy.ufunc` has them, and their defaults.
 OPTIONS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
 OPTIONS |= {"subok": True, "signature": None}
@@ -63,10 +62,8 @@ class Ufunc(native.calls.Callable):
         identity: Any = None,
     ) -> None:
         definition.describe(self)
-        self.definition = definition
-        self.target = target
-        value = None if identity == "reorderable" else identity
-        vars(self).update(nin=definition.nin, identity=value)
+        self.definition, self.target, self.nin = definition, target, definition.nin
+        self.identity = None if identity == "reorderable" else identity
         self._identity: Any = identity
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -89,14 +86,13 @@ class Ufunc(native.calls.Callable):
                 calls.check_method(self, "reduce", array)
                 return self._cpu.reduce(array, axis, dtype, None)
             if calls.is_cuda(array):
-                result = self._cuda_methods.reduce.again(array, axis, dtype)
+                result = self._cuda_methods.again(array, axis, dtype)
                 if result is not NotImplemented:
                     return result
         options = {"keepdims": keepdims, "initial": initial, "where": where}
-        options |= {
-            k: v for k, v in (("axis", axis), ("dtype", dtype)) if v is not OWN[k]
-        }
-        return self._fold("reduce", (array,), out, options)
+        own = {"axis": axis, "dtype": dtype}
+        options |= {k: v for k, v in own.items() if v is not OWN[k]}
+        return self._general.fold(self, "reduce", (array,), out, options)
 
     def accumulate(
         self, array: Any, axis: Any = ABSENT, dtype: Any = ABSENT, out: Any = None
@@ -105,11 +101,11 @@ class Ufunc(native.calls.Callable):
         methods = vars(self).get("_cuda_methods")  # None before the first call
         if out is None and methods is not None and self._general.is_cuda(array):
             plain = 0 if axis is ABSENT else axis, None if dtype is ABSENT else dtype
-            result = methods.scans.again(array, *plain)
+            result = methods.again(array, *plain, method="accumulate")
             if result is not NotImplemented:
                 return result
         options = {"axis": axis, "dtype": dtype}
-        return self._fold("accumulate", (array,), out, options)
+        return self._general.fold(self, "accumulate", (array,), out, options)
 
     def reduceat(
         self,
@@ -121,27 +117,15 @@ class Ufunc(native.calls.Callable):
     ) -> Any:
         """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
         options = {"axis": axis, "dtype": dtype}
-        return self._fold("reduceat", (array, indices), out, options)
-
-    def _fold(
-        self, name: str, inputs: tuple[Any, ...], out: Any, options: dict[str, Any]
-    ) -> Any:
-        keywords = {key: value for key, value in options.items() if value is not ABSENT}
-        masks = {"where": keywords["where"]} if "where" in keywords else {}
-        self.definition.check(name, array=inputs[0], out=out, **masks)
-        return self._general.fold(self, name, inputs, out, keywords)
+        return self._general.fold(self, "reduceat", (array, indices), out, options)
 
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
-        masks = {k: keywords.get(k) for k in ("out", "where")}
-        self.definition.check("outer", a=a, b=b, **masks)
         return self._general.outer(self, a, b, keywords)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
-        values = () if b is None else (b,)
-        self.definition.check("at", **dict(zip("ab", (a, *values), strict=False)))
-        return self._general.at(self, a, indices, *values)
+        return self._general.at(self, a, indices, *(() if b is None else (b,)))
 
     # Each device's half is loaded where it is used; the first of several threads wins.
 
@@ -198,13 +182,6 @@ class Ufunc(native.calls.Callable):
         """The number of typings."""
         return len(self.types)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute that is not one of :class:`numpy.ufunc`'s."""
-        if name in FIXED:  # those without a property, which are read at each call
-            message = f"attribute {name!r} of ufunc {self.__name__!r} is not writable"
-            raise AttributeError(message)
-        object.__setattr__(self, name, value)
-
     def __repr__(self) -> str:
         if self.signature:
             return f"<xdev gufunc {self.__name__!r} {self.signature}>"
@@ -225,24 +202,10 @@ def call(
     compute: Callable[..., Any],
     valid_keywords: Sequence[str] = KEYWORDS,
 ) -> Any:
-    """Sort out a call's arguments, and compute.
+    """Sort out a call's arguments, and ``compute(ufunc, inputs, outs, keywords)``.
 
-    Parameters
-    ----------
-    ufunc : Ufunc
-        The function.
-    args, keywords
-        As the caller gave them.
-    compute : callable
-        ``compute(ufunc, inputs, outs, keywords)``. The outputs are a tuple, empty where
-        the caller said that there are none, None where nothing was said.
-    valid_keywords : sequence of str
-        The keywords that there are.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Too few or too many arguments; a keyword that there is not.
+    The outputs are a tuple, empty where the caller said that there are none, None where
+    nothing was said.
     """
     definition, nin = ufunc.definition, ufunc.nin
     name, has_out = definition.name, "out" in keywords
