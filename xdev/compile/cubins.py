@@ -379,7 +379,7 @@ def _compiled(
     # A product and a sum stay two roundings, so that results equal NumPy's.
     options = core.ProgramOptions(
         arch=arch,
-        std="c++17",
+        std="c++20",
         fma=fma,
         include_path=[str(_folder()), *folders],
         define_macro=list(macros),
