@@ -46,7 +46,7 @@ OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
 }
 INTEGERS = (
     *(np.divmod, np.floor_divide, np.fmod, np.left_shift),
-    *(np.power, np.remainder, np.right_shift),
+    *(np.remainder, np.right_shift),
 )
 
 
@@ -69,7 +69,9 @@ def _table(root: str, *, wrapping: bool) -> Table:
     for function in INTEGERS:
         entries[function, "i"] = entries[function, "u"] = _integral(integers, function)
     entries[np.sign, "u"] = _python(formulas.unsigned_sign)
-    entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(formulas.lcm)
+    for kind in "iu":
+        entries[np.lcm, kind] = _python(formulas.lcm)
+        entries[np.power, kind] = _python(formulas.integer_power)
     entries |= {(function, "f"): entry for function, entry in _real(root).items()}
     own = _complex(library=root == CPU) | _divisions(library=root == CPU)
     entries |= own
@@ -89,7 +91,7 @@ def _real(root: str) -> dict[Any, Entry]:
     named |= {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(formulas, name))
-    named["spacing"] = _spacing
+    named["spacing"] = _python(_spacing)
     # The compiler's own leave NaN out, of two but not of three.
     extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
     return {getattr(np, name): entry for name, entry in named.items()} | extremes
@@ -129,11 +131,9 @@ def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
     named = dict(python)
     if library:
         named = {k: _library(symbol) for k, symbol in formulas.LIBRARY.items()}
-    for name, (inner, before, after) in formulas.SCALED.items():
-        named[name] = _scaled(named[inner], before, after)
     named["absolute"], named["multiply"] = _absolute, _python(_product)
     named["power"] = named["float_power"] = _powers(named["power"])
-    for name in ("expm1", "log1p", "sign"):
+    for name in ("exp2", "expm1", "log1p", "log2", "log10", "sign"):
         named[name] = _python(getattr(formulas, name))
     if not library:
         named["rint"] = _python(formulas.rint)
@@ -199,25 +199,6 @@ def _cast(
     return [context.cast(builder, value, own, kind) for value, own in pairs]
 
 
-def _scaled(inner: Entry, before: float, after: float) -> Entry:
-    """Return an entry that multiplies what it hands on, and what it gets."""
-
-    def times(context: Any, b: Any, kind: Any, value: Any, factor: float) -> Any:
-        number = context.make_complex(b, kind, value=value)
-        for part in ("real", "imag"):
-            old = getattr(number, part)
-            setattr(number, part, b.fmul(old, old.type(factor)))
-        return number._getvalue()  # noqa: SLF001 - as Numba's own do
-
-    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = signature.return_type
-        value = times(context, builder, kind, values[0], before)
-        result = inner(context, builder, signature, [value])
-        return times(context, builder, kind, result, after)
-
-    return entry
-
-
 def _library(symbol: str) -> Entry:
     """Return an entry that calls the C library's function of ``double complex``.
 
@@ -244,10 +225,9 @@ def _called(builder: Any, name: str, *values: Any) -> Any:
     return formulas.called(builder, name + suffix, kind, *values)
 
 
-def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-    (x,) = values
-    end = _called(builder, "__nv_copysign", x.type(math.inf), x)
-    return builder.fsub(_called(builder, "__nv_nextafter", x, end), x)
+def _spacing(x: Any) -> Any:
+    """Return the distance to the next float away from zero."""
+    return np.nextafter(x, np.copysign(math.inf, x)) - x
 
 
 def _integral(integers: Callable[..., formulas.Integers], function: np.ufunc) -> Entry:
