@@ -266,6 +266,8 @@ LIBRARY = {
         *("exp", "log", "power", "sin", "sinh", "sqrt", "tan", "tanh"),
     )
 }
+
+
 def absolute(z: Any) -> Any:
     """Return the distance from zero, which no square on the way to it spoils."""
     x, y = abs(z.real), abs(z.imag)
