@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
 
 
 def _arity(name: str) -> int:
-    return FUNCTIONS[name][0].__code__.co_argcount
+    return int(FUNCTIONS[name][0].__code__.co_argcount)
 
 
 def symbol(name: str, kind: Kind, lanes: int = 1) -> str:
