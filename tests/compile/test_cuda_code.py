@@ -230,25 +230,6 @@ def swap(i, x, bins):
     x[i] = atomic.cas(bins, i, 0, 1)
 
 
-def spmv(i, starts, columns, values, x, out):
-    total = 0.0
-    for k in range(starts[i], starts[i + 1]):
-        total += values[k] * x[columns[k]]
-    out[i] = total
-
-
-def nested(i, n, out):
-    for j in range(n[i]):
-        if j == 7:
-            continue
-        for k in range(j, n[i], 2):
-            out[i] += k
-        for k in range(2, n[j]):
-            if k * k > j:
-                break
-            out[i] += len(range(k))
-
-
 def dot(x, y, out):
     out[0] = 0
     for k in range(x.shape[0]):
@@ -282,8 +263,6 @@ KERNELS = [
     (extremes, 1, (array("f"), array("f"))),
     (extremes, 1, (array("I"), array("I"))),
     (swap, 1, (array("d"), array("d"))),
-    (spmv, 1, (array("i"), array("l"), array("f"), array("f", 1, False), array("f"))),
-    (nested, 1, (array("L"), array("f"))),
 ]
 
 
