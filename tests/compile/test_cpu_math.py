@@ -9,6 +9,7 @@ import ctypes.util
 import itertools
 import math
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -320,6 +321,15 @@ def test_a_rare_divisor_changes_no_other_lane(dtype):
     x, y = np.random.default_rng(0).uniform(1, 9, (2, 64)).astype(dtype)
     for k in range(x.size):
         check_remainders(x, np.where(np.arange(64) == k, dtype.type(np.inf), y))
+
+
+@both
+def test_remainders_beside_the_librarys_own(dtype):
+    kind, name = numba.from_dtype(dtype), {"f": "fmodf", "d": "fmod"}[dtype.char]
+    own = numba.types.ExternalFunction(name, kind(kind, kind))
+    f = xdev.vectorize(lambda x, y: own(x, y) + x % y)
+    x, y = np.random.default_rng(0).uniform(1, 9, (2, 64)).astype(dtype)
+    np.testing.assert_array_equal(f(x, y), np.fmod(x, y) + x % y)
 
 
 @both
