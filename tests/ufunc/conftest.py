@@ -131,7 +131,7 @@ def compiled(folder, name, content):
     library = file.with_suffix(".so")
     command = [
         COMPILER,
-        "-std=c++17",
+        "-std=c++20",
         "-O1",
         "-U_FORTIFY_SOURCE",
         "-fno-strict-aliasing",
