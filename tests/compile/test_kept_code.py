@@ -225,17 +225,14 @@ def test_what_changes_nothing_compiles_nothing(tmp_path, ran):
     assert not ran(there, **threads)[1]
 
 
-@pytest.mark.parametrize("setting", ["NUMBA_OPT=0", "file"])
-def test_code_is_of_the_settings_of_its_compiler(tmp_path, ran, setting, monkeypatch):
+def test_code_is_of_the_settings_of_its_compiler(tmp_path, ran, monkeypatch):
     folder = write(tmp_path / "folder", {"kernel": EDITS["kernel"]})
-    settings = {} if setting == "file" else dict([setting.split("=")])
-    assert ran(folder)[1]
-    if setting == "file":
-        (tmp_path / ".numba_config.yaml").write_text("loop_vectorize: 0")
-        monkeypatch.chdir(tmp_path)
+    for settings in {}, {"NUMBA_OPT": "0"}:
+        assert [ran(folder, **settings)[1] for _ in range(2)] == [True, False]
+    (tmp_path / ".numba_config.yaml").write_text("loop_vectorize: 0")
+    monkeypatch.chdir(tmp_path)
 
-    assert ran(folder, **settings)[1]
-    assert not ran(folder, **settings)[1]
+    assert [ran(folder)[1] for _ in range(2)] == [True, False]
 
 
 EDITED_MEANWHILE = """
@@ -247,20 +244,18 @@ path = pathlib.Path(program.__file__)
 text = path.read_text()
 path.write_text("# edited\\n" + text)
 linecache.clearcache()
-x = np.linspace(0, 1, 5)
-assert np.allclose(program.f(x), x + 2.0)
+assert program.f(np.ones(5)).tolist() == [3.0] * 5
 path.write_text(text)
-print(len([*pathlib.Path(sys.argv[1]).glob("loops/*")]))
+assert not [*pathlib.Path(sys.argv[1]).glob("loops/*")]
 """
 
 
 def test_a_source_that_changed_after_the_import_is_not_kept(tmp_path, run):
-    (tmp_path / "program.py").write_text(
-        "from xdev import vectorize\n" + ufunc("x + 2.0")
-    )
+    program = "from xdev import vectorize\n" + ufunc("x + 2.0")
+    (tmp_path / "program.py").write_text(program)
     places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
 
-    assert run(EDITED_MEANWHILE, tmp_path / "cache", **places) == "0\n"
+    run(EDITED_MEANWHILE, tmp_path / "cache", **places)
 
 
 # What a process that finds its code loads, and keeps alive.
@@ -295,30 +290,23 @@ import numpy as np
 import xdev
 
 @xdev.vectorize
-def twice(a):
-    return 2 * a
-
-@xdev.vectorize
 def f(a, b):
-    return twice(a) + b * 2.0625 + math.sin(a)
+    return a + b * 2.0625 + math.sin(a)
 
 @xdev.kernel
 def k(i, a, o):
-    o[i] = twice(a[i])
+    o[i] = f(a[i], 1.0)
 
 @xdev.guvectorize("(n)->()")
 def g(x, o):
-    total = 0.0
-    for v in x:
-        total += v
-    o[0] = total
+    o[0] = x[0]
 
 x = np.ones(1000)
-kept, o = weakref.ref(x), np.empty_like(x)
-f(x, x, out=o)
-k[x.size](x, o)
+kept = weakref.ref(x)
+f(x, x, out=x)
+k[x.size](x, x)
 g(x)
-del x, o
+del x
 gc.collect()
 assert kept() is None
 """
@@ -326,11 +314,11 @@ assert kept() is None
 
 @pytest.fixture
 def lines(tmp_path, run):
-    """Return the lines that a program in a file prints, with a cache of the test's."""
+    """Return the lines that a program prints, with a cache of the test's."""
+    places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
 
     def printed(program):
         (tmp_path / "program.py").write_text(program)
-        places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
         return run("import program", **places).splitlines()
 
     return printed

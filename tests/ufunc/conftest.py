@@ -137,7 +137,7 @@ def compiled(folder, name, content):
     file = folder / f"{name}.cpp"
     file.write_text(content)
     library = file.with_suffix(".so")
-    options = "-std=c++17 -O1 -U_FORTIFY_SOURCE -fno-strict-aliasing -w -shared -fPIC"
+    options = "-std=c++20 -O1 -U_FORTIFY_SOURCE -fno-strict-aliasing -w -shared -fPIC"
     options += " -fno-gnu-unique"  # each has shared memory of its own
     subprocess.run([COMPILER, *options.split(), file, "-o", library], check=True)
     return ctypes.CDLL(str(library))

@@ -118,7 +118,15 @@ def compiled(tmp_path_factory):
     file, made = folder / "f.cpp", folder / "f.so"
     file.write_text(text)
     includes = [f"-I{_folder()}", f"-I{expressions._headers()}"]
-    options = ["-std=c++17", "-O0", "-w", "-shared", "-fPIC", "-fwrapv"]
+    options = [
+        "-std=c++20",
+        "-DXDEV_BLOCK=256",
+        "-O0",
+        "-w",
+        "-shared",
+        "-fPIC",
+        "-fwrapv",
+    ]
     subprocess.run([compiler, *options, *includes, file, "-o", made], check=True)
     library = ctypes.CDLL(str(made))
     return {

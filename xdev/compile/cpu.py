@@ -9,11 +9,10 @@ LLVM turns into SIMD code.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from dis import get_instructions
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -79,9 +78,7 @@ class LoopOperand(NamedTuple):
     itemsize: int
 
 
-@final
-@dataclass(slots=True)
-class Body:
+class Body(NamedTuple):
     """What one iteration does: a compiled scalar function between operands.
 
     Parameters
@@ -96,6 +93,8 @@ class Body:
         the loop clears the exceptions of such a function.
     work : Work
         What the function costs.
+    library : CodeLibrary or Linkable
+        The function's, whose mathematics is vectorized.
     """
 
     compiled: Any
@@ -103,10 +102,7 @@ class Body:
     outputs: list[LoopOperand]
     branches: bool
     work: Work
-    library: Any = field(init=False)  # the function's, whose mathematics is vectorized
-
-    def __post_init__(self) -> None:
-        self.library = vectorized(self.compiled.library)
+    library: Any
 
     @property
     def operands(self) -> list[LoopOperand]:
@@ -245,13 +241,9 @@ def loop(
     scalar = jitted(function, kinds, inputs, fastmath=fastmath, wrapping=True)
     (compiled,) = scalar.overloads.values()
     errors.refuse_faults(function, inputs, compiled)
-    body = Body(
-        compiled,
-        operands[:nin],
-        operands[nin:],
-        branches=_branches(function),
-        work=work_of(compiled),
-    )
+    branches, work = _branches(function), work_of(compiled)
+    library = vectorized(compiled.library)
+    body = Body(compiled, operands[:nin], operands[nin:], branches, work, library)
 
     def emit(context: Any, builder: Any, arguments: Sequence[Any]) -> None:
         cpu_loop.emit(context, builder, body, arguments, reorderable=reorderable)

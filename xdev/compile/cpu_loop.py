@@ -502,10 +502,7 @@ def _pairs(emitter: Emitter, body: Body, size: int, *arguments: Any) -> None:
     right = emitter.at(read, emitter.intp(1), emitter.intp(size))
     pair = [Strided(kind, start, step) for start in (read, right)]
     result = [Strided(kind, written, emitter.intp(size))]
-
-    def compute(values: list[Any]) -> list[Any]:
-        return body.compute(emitter.context, emitter.builder, values)
-
+    compute = partial(body.compute, emitter.context, emitter.builder)
     emitter.loop(count, pair, result, compute)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,20 +56,8 @@ MARK = 8  # bytes
 PLACED = 16  # bytes of a value and where it is
 SCANNED = 8  # elements that a thread scans of each tile, at most
 SCANNED_BYTES = 64
-CPP_NAMES = {
-    ("b", 1): "bool",
-    ("i", 1): "signed char",
-    ("i", 2): "short",
-    ("i", 4): "int",
-    ("i", 8): "long long",
-    ("u", 1): "unsigned char",
-    ("u", 2): "unsigned short",
-    ("u", 4): "unsigned int",
-    ("u", 8): "unsigned long long",
-    ("f", 2): "xdev::half",
-    ("f", 4): "float",
-    ("f", 8): "double",
-}
+INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}  # by their bytes
+FLOATS = {2: "xdev::half", 4: "float", 8: "double"}
 
 
 class Operand(NamedTuple):
@@ -204,17 +192,22 @@ class Reduce(NamedTuple):
     @property
     def entry(self) -> str:
         """Return the kernel's C++ name, template arguments included."""
-        return _entry(self.template, self.source, self.loop, self.target)
+        types = ",".join(map(cpp_name, (self.source, self.loop, self.target)))
+        return f"xdev::{self.template}<{types}>"
 
     @property
     def span(self) -> int:
-        """Return how many elements a group folds at once."""
-        return 1 if self.group <= WARPS else self.group * self.lanes
+        """Return how many elements a group folds or scans at once."""
+        alone = self.group <= WARPS and self.template == "reduce"
+        return 1 if alone else self.group * self.lanes
 
     @property
     def lanes(self) -> int:
-        """Return how many neighbours a thread folds at once."""
-        return REDUCED // self.source.itemsize
+        """Return how many neighbours a thread folds or scans at once."""
+        itemsize = self.source.itemsize
+        if self.template == "scan":
+            return min(SCANNED, SCANNED_BYTES // itemsize)
+        return REDUCED // itemsize
 
     @property
     def partial(self) -> int:
@@ -239,39 +232,8 @@ class Reduce(NamedTuple):
         return _macros(numbers, (self.loop, self.loop), (self.loop,))
 
 
-class Scan(NamedTuple):
-    """A running fold along lines; parameters as of :class:`Reduce`."""
-
-    source: np.dtype[Any]
-    loop: np.dtype[Any]
-    target: np.dtype[Any]
-    group: int
-    dimensions: int = 1
-    template: str = "scan"
-
-    @property
-    def entry(self) -> str:
-        """Return the kernel's C++ name, template arguments included."""
-        return _entry(self.template, self.source, self.loop, self.target)
-
-    @property
-    def span(self) -> int:
-        """Return how many elements a group scans at once."""
-        return self.group * self.lanes
-
-    @property
-    def lanes(self) -> int:
-        """Return how many neighbours a thread scans at once."""
-        return min(SCANNED, SCANNED_BYTES // self.source.itemsize)
-
-    def macros(self) -> Macros:
-        """Return the template's macros."""
-        numbers = {
-            "GROUP": self.group,
-            "LANES": self.lanes,
-            "DIMENSIONS": self.dimensions,
-        }
-        return _macros(numbers, (self.loop, self.loop), (self.loop,))
+#: A running fold along lines: no more than group, dimensions and types is its own.
+Scan = partial(Reduce, template="scan")
 
 
 class Scatter(NamedTuple):
@@ -300,16 +262,12 @@ class Scatter(NamedTuple):
         """Return the kernel's C++ name, template arguments included."""
         value = self.value or self.target
         types = self.target, self.inputs[0], value, self.inputs[-1], self.output
-        return _entry(self.template, *types)
+        return f"xdev::scatter<{','.join(map(cpp_name, types))}>"
 
     def macros(self) -> Macros:
         """Return the template's macros."""
         numbers = {"BINARY": int(self.value is not None)}
         return _macros(numbers, self.inputs, (self.output,))
-
-
-def _entry(template: str, *dtypes: np.dtype[Any]) -> str:
-    return f"xdev::{template}<{','.join(map(cpp_name, dtypes))}>"
 
 
 def _macros(
@@ -421,7 +379,7 @@ def _compiled(
     # A product and a sum stay two roundings, so that results equal NumPy's.
     options = core.ProgramOptions(
         arch=arch,
-        std="c++17",
+        std="c++20",
         fma=fma,
         include_path=[str(_folder()), *folders],
         define_macro=list(macros),
@@ -444,7 +402,10 @@ def cpp_name(dtype: np.dtype[Any]) -> str:
         return f"xdev::complex<{cpp_name(np.dtype(f'f{dtype.itemsize // 2}'))}>"
     if is_bfloat16(dtype):
         return "xdev::bfloat16"
-    return CPP_NAMES[dtype.kind, dtype.itemsize]
+    if dtype.kind == "f":
+        return FLOATS[dtype.itemsize]
+    sign = "unsigned" if dtype.kind == "u" else "signed"
+    return "bool" if dtype.kind == "b" else f"{sign} {INTEGERS[dtype.itemsize]}"
 
 
 def computed(dtype: np.dtype[Any]) -> np.dtype[Any]:

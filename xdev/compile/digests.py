@@ -84,12 +84,8 @@ EXACT = (int, bool, str, bytes, type(None), type(...))  # their repr tells them
 NUMBERS = frozenset({"Integer", "Float", "Complex", "Boolean"})  # Numba's types of them
 # Of these the version is in every key, and of the standard library's C functions.
 LIBRARIES = frozenset({"builtins", "math", "cmath", "operator", "numpy", "numba"})
-NAMED = {
-    BuiltinFunctionType,
-    FunctionType,
-    type,
-    type(np.real),
-}  # they know their names
+# They know their names.
+NAMED = {BuiltinFunctionType, FunctionType, type, type(np.real)}
 REGISTRIES = ("numba.core.typing.templates", "numba.cuda.typing.templates")
 HAS_DOCSTRING = 0x4000000  # a code object's flag
 
@@ -193,11 +189,12 @@ class _Digester:
             self._code(value)
         elif isinstance(value, np.dtype):
             self._text("dtype", value)
-        elif kind in {float, complex} or _numpys(value):  # all NaNs have one text
-            array = np.asarray(value)
-            order = array.flags.c_contiguous, array.flags.f_contiguous
-            self._text(kind.__name__, array.dtype, array.shape, order)
-            self.found.update(array.tobytes())
+        elif kind in {float, complex} or (
+            isinstance(value, np.generic) and not value.dtype.hasobject
+        ):  # all NaNs have one text
+            number = np.asarray(value)
+            self._text(kind.__name__, number.dtype)
+            self.found.update(number.tobytes())
         elif id(value) in self._replaced:
             raise _Undigestible
         else:
@@ -240,13 +237,6 @@ class _Digester:
 
     def _text(self, *words: object) -> None:
         self.found.update(repr(words).encode() + b"\n")
-
-
-def _numpys(value: Any) -> bool:
-    """Say whether a value is an array or a scalar of NumPy that its bytes tell."""
-    if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
-        return False
-    return type(value) in {np.ndarray, value.dtype.type}
 
 
 def replaced() -> frozenset[int]:

@@ -137,45 +137,6 @@ class Integers:
             return b.ashr(x, b.select(few, y, word(word.width - 1)))
         return b.select(few, b.lshr(x, b.select(few, y, word(0))), word(0))
 
-    def power(self, x: Any, y: Any) -> Any:
-        """Emit ``x ** y`` by repeated squares, which wrap; one below 1 is 0.
-
-        0 to a negative power is the least integer, as infinity is when it is cast.
-        """
-        b, word = self._builder, x.type
-        x, y = self._settled(b, x), self._settled(b, y)
-        start, body, done = b.block, *(b.append_basic_block("power") for _ in range(2))
-        some = b.icmp_unsigned("!=", y, word(0))
-        b.cbranch(some, body, done)
-        b.position_at_end(body)
-        product, square, bits = (b.phi(word) for _ in range(3))
-        following = (
-            b.mul(product, b.select(_odd(b, bits), square, word(1))),
-            b.mul(square, square),
-            b.lshr(bits, word(1)),
-        )
-        for phi, first, after in zip(
-            (product, square, bits), (word(1), x, y), following, strict=True
-        ):
-            phi.add_incoming(first, start)
-            phi.add_incoming(after, body)
-        b.cbranch(b.icmp_unsigned("!=", following[2], word(0)), body, done)
-        b.position_at_end(done)
-        power = b.phi(word)
-        power.add_incoming(word(1), start)
-        power.add_incoming(following[0], body)
-        if not self._signed:
-            return power
-        inverse = word(0)  # the power where the exponent is negative
-        for base, value in (
-            (0, word(-1 << (word.width - 1))),
-            (1, word(1)),
-            (-1, b.select(_odd(b, y), word(-1), word(1))),
-        ):
-            same = b.icmp_unsigned("==", x, word(base))
-            inverse = b.select(same, value, inverse)
-        return b.select(b.icmp_signed("<", y, word(0)), inverse, power)
-
     def _divided(self, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
         """Emit quotient and remainder, rounded to zero; the divisor; what overflows.
 
@@ -207,8 +168,16 @@ class Integers:
         return quotient, rest, overflow
 
 
-def _odd(builder: Any, value: Any) -> Any:
-    return builder.trunc(value, _optional.llvm_ir().IntType(1))
+def integer_power(x: Any, y: Any) -> Any:
+    """Return x ** y by repeated squares, which wrap; one below 1 is 0."""
+    if y < 0 and abs(x) != 1:
+        return np.uint64(0)
+    power, square, left, one = np.uint64(1), np.uint64(x), np.uint64(y), np.uint64(1)
+    while left != 0:
+        if left & one:
+            power *= square
+        square, left = square * square, left >> one
+    return power
 
 
 def lcm(x: Any, y: Any) -> Any:
@@ -287,6 +256,7 @@ def float_divmod(
 INFINITY, NAN = math.inf, math.nan
 #: Where squares overflow and underflow in float64, and what brings them back.
 LARGE, SMALL, DOWN, UP = 2.0**500, 2.0**-500, 2.0**-600, 2.0**600
+LOG2, LOG10 = math.log(2), math.log(10)
 PRODUCT = 100.0  # larger exponents are none of a product
 SHORT = 3  # exponents of products that do not begin with 1
 LIBRARY = {
@@ -295,11 +265,6 @@ LIBRARY = {
         *("arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cos", "cosh"),
         *("exp", "log", "power", "sin", "sinh", "sqrt", "tan", "tanh"),
     )
-}
-SCALED = {  # the function; the factors of its argument and of its result
-    "exp2": ("exp", math.log(2), 1.0),
-    "log2": ("log", 1.0, 1 / math.log(2)),
-    "log10": ("log", 1.0, 1 / math.log(10)),
 }
 
 
@@ -389,6 +354,23 @@ def power(z: Any, w: Any) -> Any:
     return complex(distance * math.cos(angle), distance * math.sin(angle))
 
 
+def exp2(z: Any) -> Any:
+    """Return 2 to the power of z."""
+    return np.exp(complex(z.real * LOG2, z.imag * LOG2))
+
+
+def log2(z: Any) -> Any:
+    """Return the logarithm to the base of 2."""
+    w = np.log(z)
+    return complex(w.real / LOG2, w.imag / LOG2)
+
+
+def log10(z: Any) -> Any:
+    """Return the logarithm to the base of 10."""
+    w = np.log(z)
+    return complex(w.real / LOG10, w.imag / LOG10)
+
+
 def is_product(z: Any, w: Any) -> Any:
     """Say whether a power is a product, or one of zero."""
     exponent = w.real
@@ -418,8 +400,6 @@ def product(z: Any, w: Any) -> Any:
 
 
 # Functions of real numbers as NumPy has them, compiled where compilers lack them.
-
-LOG2 = math.log(2)
 
 
 def logaddexp(x: Any, y: Any) -> Any:

@@ -8,7 +8,7 @@ import sys
 import weakref
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -131,8 +131,7 @@ def _check(error: int) -> None:
         raise RuntimeError(f"the CUDA driver refused the kernel: {_name(error)}")
 
 
-@final
-class Value:
+class Value(NamedTuple):
     """How a value gets into its slot of a kernel's parameter.
 
     Parameters
@@ -148,19 +147,11 @@ class Value:
         Of an array's elements, 0 for numbers [B].
     """
 
-    __slots__ = ("high", "itemsize", "kind", "low", "same")
-
-    def __init__(
-        self,
-        kind: int = ADDRESS,
-        low: int = 0,
-        high: int = 0,
-        *,
-        same: bool = False,
-        itemsize: int = 0,
-    ) -> None:
-        self.kind, self.low, self.high, self.same = kind, low, high, same
-        self.itemsize = itemsize
+    kind: int = ADDRESS
+    low: int = 0
+    high: int = 0
+    same: bool = False
+    itemsize: int = 0
 
     @classmethod
     def number(cls, value: object, loop: np.dtype[Any]) -> Value:

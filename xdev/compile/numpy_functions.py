@@ -44,58 +44,58 @@ OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
     np.remainder: (operator.mod, operator.imod),
     np.right_shift: (operator.rshift, operator.irshift),
 }
-INTEGERS = (
-    *(np.divmod, np.floor_divide, np.fmod, np.left_shift),
-    *(np.power, np.remainder, np.right_shift),
-)
+INTEGERS = ["divmod", "floor_divide", "fmod", "left_shift", "remainder", "right_shift"]
 
 
 @cache
 def _table(root: str, *, wrapping: bool) -> Table:
     """Return the entries, by function and NumPy's kind of its arguments."""
-    if root == CPU:
-        integers = partial(
-            formulas.Integers, settled=formulas.frozen, raise_flag=formulas.raise_flag
-        )
-    else:
+    own: dict[str, Any] = {
+        "settled": formulas.frozen,
+        "raise_flag": formulas.raise_flag,
+    }
+    if root == CUDA:
         settled = formulas.unchanged if wrapping else formulas.opaque
-        integers = partial(
-            formulas.Integers, settled=settled, raise_flag=formulas.ignore_flag
-        )
-    entries: dict[tuple[Any, str], Entry] = {}
+        own = {"settled": settled, "raise_flag": formulas.ignore_flag}
+    integers = partial(formulas.Integers, **own)
+    integral = {name: _integral(integers, name) for name in INTEGERS}
+    integral["lcm"] = _python(formulas.lcm)
+    integral["power"] = _python(formulas.integer_power)
+    named: dict[str, dict[str, Entry]] = {
+        "i": integral,
+        "u": integral | {"sign": _python(formulas.unsigned_sign)},
+        "f": _real(root) | _divisions(library=root == CPU),
+        "c": _complex(library=root == CPU),
+    }
+    entries: dict[tuple[Any, str], Entry] = {
+        (getattr(np, name), kind): entry
+        for kind, functions in named.items()
+        for name, entry in functions.items()
+    }
     for function, names in OPERATORS.items():
-        for kind in "fc":
-            entries[function, kind] = _operator(names[0])
-    for function in INTEGERS:
-        entries[function, "i"] = entries[function, "u"] = _integral(integers, function)
-    entries[np.sign, "u"] = _python(formulas.unsigned_sign)
-    entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(formulas.lcm)
-    entries |= {(function, "f"): entry for function, entry in _real(root).items()}
-    own = _complex(library=root == CPU) | _divisions(library=root == CPU)
-    entries |= own
-    for function, kind in list(entries):
-        if kind in "iu" or (function, kind) in own:
-            for name in OPERATORS.get(function, ()):
-                entries[name, kind] = entries[function, kind]
+        for kind in named:
+            entry = entries.get((function, kind))
+            if entry is not None:
+                entries |= {(name, kind): entry for name in names}
+            elif kind in "fc":
+                entries[function, kind] = _operator(names[0])
+    if root == CUDA:  # the compiler's own leave NaN out, of two but not of three
+        entries[min, "f"], entries[max, "f"] = map(_extreme, (operator.lt, operator.gt))
     return entries
 
 
-def _real(root: str) -> dict[Any, Entry]:
+def _real(root: str) -> dict[str, Entry]:
     """Return the entries of real numbers that are no operators."""
     named = {"ldexp": _python(_ldexp), "sign": _python(_sign)}
     if root == CPU:
-        named["cbrt"] = _real_library("cbrt")
-        return {getattr(np, name): entry for name, entry in named.items()}
+        return named | {"cbrt": _real_library("cbrt")}
     named |= {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(formulas, name))
-    named["spacing"] = _spacing
-    # The compiler's own leave NaN out, of two but not of three.
-    extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
-    return {getattr(np, name): entry for name, entry in named.items()} | extremes
+    return named | {"spacing": _python(_spacing)}
 
 
-def _divisions(*, library: bool) -> dict[tuple[Any, str], Entry]:
+def _divisions(*, library: bool) -> dict[str, Entry]:
     """Return those of whole quotients; on CUDA, LLVM's own rest is rounded."""
 
     def fmod(builder: Any, x: Any, y: Any) -> Any:
@@ -115,13 +115,13 @@ def _divisions(*, library: bool) -> dict[tuple[Any, str], Entry]:
         return context.make_tuple(builder, signature.return_type, items)
 
     return {
-        (np.divmod, "f"): pair,
-        (np.floor_divide, "f"): lambda _, b, __, values: both(b, values)[0],
-        (np.remainder, "f"): lambda _, b, __, values: both(b, values)[1],
+        "divmod": pair,
+        "floor_divide": lambda _, b, __, values: both(b, values)[0],
+        "remainder": lambda _, b, __, values: both(b, values)[1],
     }
 
 
-def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
+def _complex(*, library: bool) -> dict[str, Entry]:
     """Return the entries of complex numbers."""
     python = {
         name: _python(getattr(formulas, name)) for name in ("exp", "log", "power")
@@ -129,15 +129,13 @@ def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
     named = dict(python)
     if library:
         named = {k: _library(symbol) for k, symbol in formulas.LIBRARY.items()}
-    for name, (inner, before, after) in formulas.SCALED.items():
-        named[name] = _scaled(named[inner], before, after)
     named["absolute"], named["multiply"] = _absolute, _python(_product)
     named["power"] = named["float_power"] = _powers(named["power"])
-    for name in ("expm1", "log1p", "sign"):
+    for name in ("exp2", "expm1", "log1p", "log2", "log10", "sign"):
         named[name] = _python(getattr(formulas, name))
     if not library:
         named["rint"] = _python(formulas.rint)
-    return {(getattr(np, name), "c"): entry for name, entry in named.items()}
+    return named
 
 
 def _python(function: Callable[..., Any]) -> Entry:
@@ -199,25 +197,6 @@ def _cast(
     return [context.cast(builder, value, own, kind) for value, own in pairs]
 
 
-def _scaled(inner: Entry, before: float, after: float) -> Entry:
-    """Return an entry that multiplies what it hands on, and what it gets."""
-
-    def times(context: Any, b: Any, kind: Any, value: Any, factor: float) -> Any:
-        number = context.make_complex(b, kind, value=value)
-        for part in ("real", "imag"):
-            old = getattr(number, part)
-            setattr(number, part, b.fmul(old, old.type(factor)))
-        return number._getvalue()  # noqa: SLF001 - as Numba's own do
-
-    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = signature.return_type
-        value = times(context, builder, kind, values[0], before)
-        result = inner(context, builder, signature, [value])
-        return times(context, builder, kind, result, after)
-
-    return entry
-
-
 def _library(symbol: str) -> Entry:
     """Return an entry that calls the C library's function of ``double complex``.
 
@@ -244,20 +223,19 @@ def _called(builder: Any, name: str, *values: Any) -> Any:
     return formulas.called(builder, name + suffix, kind, *values)
 
 
-def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-    (x,) = values
-    end = _called(builder, "__nv_copysign", x.type(math.inf), x)
-    return builder.fsub(_called(builder, "__nv_nextafter", x, end), x)
+def _spacing(x: Any) -> Any:
+    """Return the distance to the next float away from zero."""
+    return np.nextafter(x, np.copysign(math.inf, x)) - x
 
 
-def _integral(integers: Callable[..., formulas.Integers], function: np.ufunc) -> Entry:
+def _integral(integers: Callable[..., formulas.Integers], name: str) -> Entry:
     """Return an entry that computes in the result's type."""
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         result = signature.return_type
         kind = getattr(result, "dtype", result)  # of divmod's pair
         operands = _cast(context, builder, signature, values, kind)
-        emit = getattr(integers(builder, signed=kind.signed), function.__name__)
+        emit = getattr(integers(builder, signed=kind.signed), name)
         value = emit(*operands)
         if isinstance(value, list):
             return context.make_tuple(builder, result, value)

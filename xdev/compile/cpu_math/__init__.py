@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, final
 
 from xdev import _optional
 from xdev.compile.cpu_math import functions
 from xdev.compile.cpu_math.functions import FLOAT32, FLOAT64, Kind, Lanes, shape
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # LLVM functions of the vectorized mathematics: one for each number of lanes.
 #
@@ -26,40 +23,28 @@ if TYPE_CHECKING:
 LANES = {FLOAT32: (1, 4, 8, 16), FLOAT64: (1, 2, 4, 8)}
 
 
-class Function(NamedTuple):
-    """How a function of the C library is computed.
-
-    Parameters
-    ----------
-    value : callable
-        The result, of :class:`Lanes`.
-    rare : callable, optional
-        Which of them the C library computes instead.
-    arity : int
-        The number of arguments.
-    """
-
-    value: Callable[..., Lanes]
-    rare: Callable[..., Lanes] | None = None
-    arity: int = 1
-
-
-FUNCTIONS = {
-    "cos": Function(functions.cos, functions.huge),
-    "erf": Function(functions.erf),
-    "exp": Function(functions.exp, functions.overflows(functions.GREATEST)),
-    "exp2": Function(functions.exp2, functions.overflows(functions.GREATEST_2)),
-    "expm1": Function(functions.expm1, functions.overflows(functions.GREATEST)),
-    "fmod": Function(functions.fmod, functions.not_near, arity=2),
-    "log": Function(functions.log, functions.not_positive),
-    "log10": Function(functions.log10, functions.not_positive),
-    "log1p": Function(functions.log1p, functions.not_above_minus_one),
-    "log2": Function(functions.log2, functions.not_positive),
-    "pow": Function(functions.power, functions.not_plain, arity=2),
-    "sin": Function(functions.sin, functions.huge),
-    "tan": Function(functions.tan, functions.huge),
-    "tanh": Function(functions.tanh),
+# Of each function of the C library the result, of :class:`Lanes`, and which of them
+# are rare: these the C library computes.
+FUNCTIONS: dict[str, tuple[Any, Any]] = {
+    "cos": (functions.cos, functions.huge),
+    "erf": (functions.erf, None),
+    "exp": (functions.exp, functions.overflows(functions.GREATEST)),
+    "exp2": (functions.exp2, functions.overflows(functions.GREATEST_2)),
+    "expm1": (functions.expm1, functions.overflows(functions.GREATEST)),
+    "fmod": (functions.fmod, functions.not_near),
+    "log": (functions.log, functions.not_positive),
+    "log10": (functions.log10, functions.not_positive),
+    "log1p": (functions.log1p, functions.not_above_minus_one),
+    "log2": (functions.log2, functions.not_positive),
+    "pow": (functions.power, functions.not_plain),
+    "sin": (functions.sin, functions.huge),
+    "tan": (functions.tan, functions.huge),
+    "tanh": (functions.tanh, None),
 }
+
+
+def _arity(name: str) -> int:
+    return int(FUNCTIONS[name][0].__code__.co_argcount)
 
 
 def symbol(name: str, kind: Kind, lanes: int = 1) -> str:
@@ -82,18 +67,18 @@ def _define(module: Any, name: str, kind: Kind, lanes: int) -> None:
     Its linkage keeps it, called or not, and its calling convention, until the
     vectorizer has run.
     """
-    function = FUNCTIONS[name]
+    value, rare = FUNCTIONS[name]
     defined = _declare(module, symbol(name, kind, lanes), kind, lanes)
     defined.linkage = "weak_odr"
     pure = "noinline", "nounwind", "readnone", "willreturn"
     defined.attributes.update(pure if lanes > 1 else (*pure, _variants(name, kind)))
     builder = _optional.llvm_ir().IRBuilder(defined.append_basic_block())
     x = [Lanes(builder, argument, kind) for argument in defined.args]
-    if function.rare is not None:
+    if rare is not None:
         careful = _careful(module, name, kind, lanes)
-        with builder.if_then(_any(builder, function.rare(*x)), likely=False):
+        with builder.if_then(_any(builder, rare(*x)), likely=False):
             builder.ret(builder.call(careful, defined.args))
-    builder.ret(function.value(*x).value)
+    builder.ret(value(*x).value)
 
 
 def _careful(module: Any, name: str, kind: Kind, lanes: int) -> Any:
@@ -123,7 +108,7 @@ def _declare(module: Any, name: str, kind: Kind, lanes: int = 1) -> Any:
     declared = module.globals.get(name)
     if declared is not None:
         return declared
-    llvm_type, arity = shape(kind.type, lanes), FUNCTIONS[module.name].arity
+    llvm_type, arity = shape(kind.type, lanes), _arity(module.name)
     return ir.Function(module, ir.FunctionType(llvm_type, [llvm_type] * arity), name)
 
 
@@ -137,7 +122,7 @@ def _any(builder: Any, condition: Lanes) -> Any:
 
 def _variants(name: str, kind: Kind) -> str:
     """Return the attribute that names the vector variants, in LLVM's notation."""
-    scalar, arguments = symbol(name, kind), "v" * FUNCTIONS[name].arity
+    scalar, arguments = symbol(name, kind), "v" * _arity(name)
     mangled = [
         f"_ZGV_LLVM_N{n}{arguments}_{scalar}({symbol(name, kind, n)})"
         for n in LANES[kind][1:]

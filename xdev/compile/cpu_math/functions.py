@@ -379,7 +379,7 @@ def _expm1(x: Lanes) -> Lanes:
 
 # log, log2, log10 and log1p: an exponent, and the logarithm of a number near one.
 
-Pair = tuple[float, float]
+Pair = tuple[float, ...]
 
 
 def not_positive(x: Lanes) -> Lanes:

@@ -8,6 +8,21 @@
 
 namespace xdev {
 
+constexpr int BLOCK = XDEV_BLOCK;
+constexpr int WARP = 32, WARPS = BLOCK / WARP;
+using Size = long long;
+
+// One value of a kernel's parameter, as the host packs it: an address, or a number.
+struct alignas(16) Slot {
+    unsigned char bytes[16];
+
+    template <class T>
+    __device__ T get() const
+    {
+        return *reinterpret_cast<const T*>(bytes);
+    }
+};
+
 struct half {
     unsigned short bits;
 };
@@ -234,17 +249,16 @@ struct chunk {
     __device__ static bool aligned(const Storage* address) { return misfit(address) == 0; }
 };
 
-// upto<N>::type is numbers<0, ..., N - 1>.
+// Call a function with the numbers below N, which it takes as template arguments.
 template <int... K>
 struct numbers {
 };
-template <int N, int... K>
-struct upto : upto<N - 1, N - 1, K...> {
-};
-template <int... K>
-struct upto<0, K...> {
-    using type = numbers<K...>;
-};
+template <int N, int... K, class Function>
+__device__ inline void with_numbers(Function function)
+{
+    if constexpr (N == 0) function(numbers<K...>());
+    else with_numbers<N - 1, N - 1, K...>(function);
+}
 
 // A number passed by value.
 template <class Loop>

@@ -7,11 +7,7 @@ extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
 
 namespace xdev {
 
-constexpr int BLOCK = XDEV_BLOCK;
-constexpr int WARP = 32;
-constexpr int WARPS = BLOCK / WARP;
 constexpr int DIMENSIONS = XDEV_DIMENSIONS;
-using Size = long long;
 
 template <class T>
 struct Part {
@@ -98,16 +94,6 @@ struct Lines {
     Size extent[DIMENSIONS];  // of the dimensions that count lines
     Size source[DIMENSIONS], target[DIMENSIONS], mask[DIMENSIONS];  // strides [B]
     Size source_step, target_step, mask_step;  // from one element to the next [B]
-};
-
-struct alignas(16) Slot {
-    unsigned char bytes[16];
-
-    template <class T>
-    __device__ T get() const
-    {
-        return *reinterpret_cast<const T*>(bytes);
-    }
 };
 
 // The offsets of a line.

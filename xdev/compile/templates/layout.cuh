@@ -1,30 +1,22 @@
 // Where the elements of operands are: the one parameter of an elementwise kernel, as the
 // host packs it. A slot of 16 bytes for each operand holds its address or its value.
 #pragma once
+#include "elementwise.cuh"
 
 namespace xdev {
 
-constexpr int BLOCK = XDEV_BLOCK;
 constexpr int DIMENSIONS = XDEV_DIMENSIONS;
 using Index = XDEV_INDEX;    // unsigned
 using Offset = XDEV_OFFSET;  // signed, at least as wide
 
 template <int SLOTS>
 struct Parameters {
-    struct alignas(16) {
-        unsigned char bytes[16];
-    } slot[SLOTS];
+    Slot slot[SLOTS];
     Index n;
     Index extent[DIMENSIONS];  // of the dimensions from the second on; [0] is unused
     Index magic[DIMENSIONS];   // i / extent == (umulhi(i, magic) + i) >> shift
     Index shift[DIMENSIONS];
     Offset stride[SLOTS][DIMENSIONS];  // bytes
-
-    template <class T>
-    __device__ T get(int k) const
-    {
-        return *reinterpret_cast<const T*>(slot[k].bytes);
-    }
 };
 
 __device__ inline unsigned int quotient(

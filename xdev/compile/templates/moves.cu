@@ -4,17 +4,9 @@
 
 namespace xdev {
 
-constexpr int BLOCK = XDEV_BLOCK;
 constexpr int ITEMS = XDEV_ITEMS;  // elements that a thread works on
-constexpr int WARP = 32, WARPS = BLOCK / WARP;
 constexpr int SHARE = WARP * ITEMS;  // neighbours that a warp works on
 constexpr int DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS;
-using Size = long long;
-
-struct alignas(16) Slot {
-    void* address;
-    void* unused;
-};
 
 struct Order {
     Slot source, target, more, order, inverse;
@@ -108,7 +100,7 @@ __global__ void __launch_bounds__(BLOCK) sort_lines(const __grid_constant__ Orde
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int first = warp * SHARE + lane;
     const Size line = blockIdx.x * p.length;
-    const Bits* source = static_cast<const Bits*>(p.source.address) + line;
+    const Bits* source = p.source.get<const Bits*>() + line;
     Bits key[ITEMS];
     Count place[ITEMS];
 #pragma unroll
@@ -179,8 +171,8 @@ __global__ void __launch_bounds__(BLOCK) sort_lines(const __grid_constant__ Orde
     for (int i = 0; i < ITEMS; ++i) {
         const int at = first + i * WARP;
         if (at >= p.length) break;
-        if constexpr (PLACES) static_cast<Size*>(p.target.address)[line + at] = place[i];
-        else static_cast<Bits*>(p.target.address)[line + at] = Keys::back(key[i]);
+        if constexpr (PLACES) p.target.get<Size*>()[line + at] = place[i];
+        else p.target.get<Bits*>()[line + at] = Keys::back(key[i]);
     }
 }
 
@@ -199,7 +191,7 @@ __device__ inline bool is_marked(const T* x, Size i)
 template <class T, bool DIFFERS>
 __device__ inline int vote(const Order& p, Size first, unsigned int* votes)
 {
-    const T* source = static_cast<const T*>(p.source.address);
+    const T* source = p.source.get<const T*>();
     int count = 0;
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
@@ -233,14 +225,14 @@ __global__ void __launch_bounds__(BLOCK) count_marks(const __grid_constant__ Ord
     const int count = vote<T, DIFFERS>(p, warp * SHARE + threadIdx.x % WARP, votes);
     Size total;
     sum_before(parts, count, &total);
-    if (threadIdx.x == 0) static_cast<Size*>(p.target.address)[blockIdx.x] = total;
+    if (threadIdx.x == 0) p.target.get<Size*>()[blockIdx.x] = total;
 }
 
 // One block turns counts into those of all before; behind them comes that of all.
 __global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order p)
 {
     __shared__ Size parts[WARPS];
-    Size* counts = static_cast<Size*>(p.target.address);
+    Size* counts = p.target.get<Size*>();
     const int lane = threadIdx.x % WARP;
     Size carry = 0;
     for (Size tile = 0; tile < p.length; tile += BLOCK * ITEMS) {
@@ -281,16 +273,16 @@ __global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Ord
     const int count = vote<T, DIFFERS>(p, first, votes);
     Size total;
     Size run = sum_before(parts, count, &total);
-    run += static_cast<const Size*>(p.more.address)[blockIdx.x];
+    run += p.more.get<const Size*>()[blockIdx.x];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
         const Size at = first + i * WARP;
         const unsigned int own = 1u << threadIdx.x % WARP;
         const Size upto = run + __popc(votes[i] & (lanes_below() | own)) - 1;
-        if (votes[i] & own) static_cast<Size*>(p.target.address)[upto] = at;
+        if (votes[i] & own) p.target.get<Size*>()[upto] = at;
         if (INVERSE && at < p.length) {
-            const Size place = static_cast<const Size*>(p.order.address)[at];
-            static_cast<Size*>(p.inverse.address)[place] = upto;
+            const Size place = p.order.get<const Size*>()[at];
+            p.inverse.get<Size*>()[place] = upto;
         }
         run += __popc(votes[i]);
     }
@@ -305,7 +297,7 @@ struct Take {
 template <class Word, class Index>
 __global__ void __launch_bounds__(BLOCK) take_rows(const __grid_constant__ Take p)
 {
-    const Index* indices = static_cast<const Index*>(p.indices.address);
+    const Index* indices = p.indices.get<const Index*>();
     const unsigned int words = p.words, taken = p.taken;
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
@@ -315,8 +307,8 @@ __global__ void __launch_bounds__(BLOCK) take_rows(const __grid_constant__ Take 
         Size place = indices[row % taken] % p.rows;
         if (place < 0) place += p.rows;
         place += row / taken * p.rows;
-        static_cast<Word*>(p.target.address)[at] =
-            static_cast<const Word*>(p.source.address)[place * words + word];
+        p.target.get<Word*>()[at] =
+            p.source.get<const Word*>()[place * words + word];
     }
 }
 
@@ -341,8 +333,8 @@ __global__ void __launch_bounds__(BLOCK) join(const __grid_constant__ Join p)
         while (word >= p.end[part]) ++part;
         const Size begin = part ? p.end[part - 1] : 0;
         const Size place = row * p.pitch[part] + p.start[part] + word - begin;
-        static_cast<Word*>(p.target.address)[at] =
-            static_cast<const Word*>(p.source[part].address)[place];
+        p.target.get<Word*>()[at] =
+            p.source[part].get<const Word*>()[place];
     }
 }
 
@@ -363,8 +355,8 @@ __global__ void __launch_bounds__(BLOCK) triangle(const __grid_constant__ Triang
         const Size row = unsigned(at) / columns % rows, column = unsigned(at) % columns;
         const Size over = column - row - p.diagonal;  // 0 on the diagonal
         const bool kept = LOWER ? over <= 0 : over >= 0;
-        static_cast<Word*>(p.target.address)[at] =
-            kept ? static_cast<const Word*>(p.source.address)[at] : Word{};
+        p.target.get<Word*>()[at] =
+            kept ? p.source.get<const Word*>()[at] : Word{};
     }
 }
 
@@ -373,9 +365,9 @@ __global__ void __launch_bounds__(BLOCK) cross(const __grid_constant__ Order p)
 {
     const Size at = blockIdx.x * Size(BLOCK) + threadIdx.x;
     if (at >= p.length) return;
-    const T* a = static_cast<const T*>(p.source.address) + 3 * at;
-    const T* b = static_cast<const T*>(p.more.address) + 3 * at;
-    T* c = static_cast<T*>(p.target.address) + 3 * at;
+    const T* a = p.source.get<const T*>() + 3 * at;
+    const T* b = p.more.get<const T*>() + 3 * at;
+    T* c = p.target.get<T*>() + 3 * at;
     const T x = a[1] * b[2] - a[2] * b[1];
     const T y = a[2] * b[0] - a[0] * b[2];
     c[2] = a[0] * b[1] - a[1] * b[0];

@@ -64,23 +64,19 @@ __device__ inline Placed<R> apply(Placed<R> a, Placed<R> b)
     return same ? b.place < a.place ? b : a : !nan && (other || beats) ? b : a;
 }
 
-template <class R, bool MOMENTS, bool PLACED>
-struct folded {
-    using type = R;
-};
+// What is folded of a value: the value, or more.
 template <class R>
-struct folded<R, true, false> {
-    using type = Moments<R>;
-};
-template <class R>
-struct folded<R, false, true> {
-    using type = Placed<R>;
-};
+__device__ inline auto begun(R x, Size place)
+{
+    if constexpr (MOMENTS) return Moments<R>{R(1), x, x - x};  // of an infinity NaN
+    else if constexpr (PLACED) return Placed<R>{x, place};
+    else return x;
+}
 
 template <class Storage, class Loop>
 struct Reader {
     using R = typename computed<Loop>::type;
-    using T = typename folded<R, MOMENTS, PLACED>::type;
+    using T = decltype(begun(R(), Size()));
     const char* data;
     const char* mask;
     Size step, mask_step;
@@ -101,17 +97,6 @@ struct Reader {
     {
         if (MASKED && !mask[i * mask_step]) return {T(), false};
         return {begun(value(reinterpret_cast<const Storage*>(data + i * step)), i), true};
-    }
-
-    __device__ static T begun(R x, Size place)
-    {
-        if constexpr (MOMENTS) {
-            return {R(1), x, x - x};  // of an infinity NaN
-        } else if constexpr (PLACED) {
-            return {x, place};
-        } else {
-            return x;
-        }
     }
 
     // The fold of LANES neighbours, or of those below the end.

@@ -7,7 +7,6 @@
 // The ends of rows go element by element. One such group a thread, and as many blocks
 // as it takes, was the fastest of all shapes tried on an H200, from 1e5 to 2^28
 // elements: more groups a thread (2, 4, 8) or a persistent grid lose 1 to 7 %.
-#include "elementwise.cuh"
 #include "layout.cuh"
 
 extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
@@ -173,10 +172,11 @@ __device__ inline void run(Index n, Index group, Operand... operand)
     }
 }
 
-template <int SLOTS, int... K, class... Operand>
-__device__ inline void unpack(
-    const Parameters<SLOTS>& p, numbers<K...>, numbers<sizeof...(Operand)>, Operand*...)
+template <class... Operand>
+__global__ void __launch_bounds__(BLOCK)
+    rows(const __grid_constant__ Parameters<sizeof...(Operand)> p)
 {
+    constexpr int SLOTS = sizeof...(Operand);
     Index group = blockIdx.x * Index(BLOCK) + threadIdx.x;
     Offset row[SLOTS] = {};
     if constexpr (DIMENSIONS > 1) {
@@ -190,17 +190,10 @@ __device__ inline void unpack(
         }
         if (i >= p.extent[0]) return;  // blocks beyond the last row
     }
-    run(p.n, group, Operand(p.template get<typename Operand::parameter>(K), row[K])...);
-}
-
-template <class... Operand>
-__global__ void __launch_bounds__(BLOCK)
-    rows(const __grid_constant__ Parameters<sizeof...(Operand)> p)
-{
-    constexpr int count = sizeof...(Operand);
-    unpack(
-        p, typename upto<count>::type(), numbers<count>(),
-        static_cast<Operand*>(nullptr)...);
+    with_numbers<SLOTS>([&]<int... K>(numbers<K...>) {
+        run(p.n, group,
+            Operand(p.slot[K].template get<typename Operand::parameter>(), row[K])...);
+    });
 }
 
 }  // namespace xdev

@@ -6,32 +6,24 @@ extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
 
 namespace xdev {
 
-constexpr int BLOCK = XDEV_BLOCK;
-
-struct alignas(16) Slot {
-    const void* address;
-    const void* unused;
-};
-
 struct Scatter {
     Slot target, positions, order, values;
-    long long n;
+    Size n;
 };
 
 template <class Storage, class Loop, class Value, class ValueLoop, class Result>
 __global__ void __launch_bounds__(BLOCK) scatter(const __grid_constant__ Scatter p)
 {
-    const long long first = blockIdx.x * (long long)BLOCK + threadIdx.x;
-    const long long* positions = static_cast<const long long*>(p.positions.address);
-    const long long* order = static_cast<const long long*>(p.order.address);
+    const Size first = blockIdx.x * Size(BLOCK) + threadIdx.x;
+    const Size* positions = p.positions.get<const Size*>();
+    const Size* order = p.order.get<const Size*>();
     if (first >= p.n || (first && positions[first - 1] == positions[first])) return;
-    Storage* place = (Storage*)p.target.address + positions[first];
-    for (long long i = first; i < p.n && positions[i] == positions[first]; ++i) {
+    Storage* place = p.target.get<Storage*>() + positions[first];
+    for (Size i = first; i < p.n && positions[i] == positions[first]; ++i) {
         auto value = read<Storage, Loop>(place);
         typename computed<Result>::type result;
 #if XDEV_BINARY
-        auto other =
-            read<Value, ValueLoop>(static_cast<const Value*>(p.values.address) + order[i]);
+        auto other = read<Value, ValueLoop>(p.values.get<const Value*>() + order[i]);
         XDEV_FUNCTION(&value, &other, &result);
 #else
         XDEV_FUNCTION(&value, &result);

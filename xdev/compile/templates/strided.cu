@@ -1,6 +1,5 @@
 // The elementwise kernel of operands of any strides, broadcast ones (stride 0)
 // included, over collapsed dimensions, with or without a mask.
-#include "elementwise.cuh"
 #include "layout.cuh"
 
 extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
@@ -69,7 +68,7 @@ __device__ inline void run(
 #pragma unroll
         for (int k = 0; k < SLOTS; ++k) offset[k][item] += Offset(i) * p.stride[k][0];
         if constexpr (MASKED) {
-            const char* mask = p.template get<const char*>(SLOTS - 1);
+            const char* mask = p.slot[SLOTS - 1].template get<const char*>();
             if (on[item]) on[item] = mask[offset[SLOTS - 1][item]] != 0;
         }
     }
@@ -86,22 +85,13 @@ __device__ inline void run(
     }
 }
 
-template <int SLOTS, int... K, class... Operand>
-__device__ inline void unpack(
-    const Parameters<SLOTS>& p, numbers<K...> ks, numbers<sizeof...(Operand)>,
-    Operand*...)
-{
-    run(p, ks, Operand(p.template get<typename Operand::parameter>(K))...);
-}
-
 template <class... Operand>
 __global__ void __launch_bounds__(BLOCK)
     strided(const __grid_constant__ Parameters<sizeof...(Operand) + MASKED> p)
 {
-    constexpr int count = sizeof...(Operand);
-    unpack(
-        p, typename upto<count>::type(), numbers<count>(),
-        static_cast<Operand*>(nullptr)...);
+    with_numbers<sizeof...(Operand)>([&]<int... K>(numbers<K...> ks) {
+        run(p, ks, Operand(p.slot[K].template get<typename Operand::parameter>())...);
+    });
 }
 
 }  // namespace xdev
