@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from xdev.facade.backends import (
     PYTHON_SCALARS,
     has_dtype,
     numpy_dtype_of,
+    other_dtype,
     to_numpy_dtype,
 )
 from xdev.facade.cpu import bare
@@ -37,13 +38,9 @@ from xdev.ufunc.argument_errors import misplaced
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Never, TypeVar
-
-    from numpy.typing import NDArray
+    from typing import Never
 
     from xdev.facade.backends import Array, DType, Library
-
-    Scalar = TypeVar("Scalar", bound=np.generic)
 
 __all__ = [
     "__array_api_version__", "__array_namespace_info__", "astype", "can_cast", "finfo",
@@ -214,32 +211,10 @@ ndarray = np.ndarray
 _can_cast = bare("can_cast")
 
 
-@overload
+@other_dtype
 def astype(
-    x: NDArray[Any],
-    dtype: type[Scalar] | np.dtype[Scalar],
-    /,
-    *,
-    copy: bool = True,
-    device: None = None,
-) -> NDArray[Scalar]: ...
-
-
-@overload
-def astype(
-    x: NDArray[Any], dtype: DType, /, *, copy: bool = True, device: None = None
-) -> NDArray[Any]: ...
-
-
-@overload
-def astype(
-    x: Array, dtype: DType, /, *, copy: bool = True, device: object = None
-) -> Array: ...
-
-
-def astype(
-    x: Any, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
-) -> Any:
+    x: Array, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
+) -> Array:
     """Convert an array to another data type.
 
     Parameters
