@@ -187,26 +187,13 @@ class StandardDefinition:
         TypeError, ValueError
             As the docstring says; nothing was written.
         """
-        if not keywords and len(args) == self.nin:
-            function = dispatch.dispatch_foreign(self.key, args)
-            if function is not None:
-                return self._theirs(ufunc, function, args)
+        arrays = [x for x in args if type(x) not in PYTHON_SCALARS]
+        library = libraries.get(type(arrays[0])) if arrays else None
+        if library and library.device_type is None and len(args) == self.nin:
+            function = dispatch.dispatch_alike(self.key, arrays)
+            if function is not None and not keywords:
+                return function(*args)
         return call(ufunc, args, keywords, self._general)
-
-    def _theirs(
-        self, ufunc: Ufunc, function: Callable[..., Any], args: tuple[Any, ...]
-    ) -> Any:
-        """Call another library's function; of one array there is no more to look at."""
-        kinds = tuple(map(type, args))
-        if sum(kind not in PYTHON_SCALARS for kind in kinds) == 1:
-            size, call = float("inf"), _NumPyCall(self)
-            plan = native.calls.Plan(kinds, self.nin, function, call, size, size)
-            ufunc.plans.learn(plan)
-        try:
-            return function(*args)
-        except TypeError:
-            self.refuse(args)
-            raise
 
     def refuse(self, args: Sequence[Any]) -> None:
         """Raise an error that says what is wrong with the inputs, if that is known."""

@@ -144,24 +144,6 @@ _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 OPTIONAL = ("min", "max", "sorter")  # arguments that may be None
 
 
-def dispatch_foreign(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return the function ``name`` of a library that is not NumPy or CuPy.
-
-    Of arrays of one type on one device, and Python's numbers; None for anything else.
-    """
-    arrays = [x for x in args if type(x) not in PYTHON_SCALARS]
-    if not arrays:
-        return None
-    like = arrays[0]
-    library = libraries.get(type(like))
-    if library is None or library.device_type is not None:
-        return None
-    for x in arrays[1:]:
-        if type(x) is not type(like) or library.device(x) != library.device(like):
-            return None
-    return library.bound(name, like)
-
-
 def refuse(name: str, **arrays: Any) -> None:
     """Raise an error for a call that failed, in place of NumPy's where it says less.
 
