@@ -251,7 +251,6 @@ MOST = 2**31  # elements: of fewer a run's number and an index fit in 64 bits
 QUICK = frozenset("ilqILQfd")  # data types whose quick kind is worth it
 NUMBERS = QUICK | frozenset("?bBhHe")
 UINT64 = np.dtype(np.uint64)
-_UniqueAll: Any = type(np.unique_all(np.empty(0)))
 
 
 def _is_quick(x: Any, axis: Any) -> bool:
@@ -324,35 +323,15 @@ def _order_ties(order: Any, ordered: Any) -> None:
     order[...] = keys.view(np.intp)
 
 
-def unique_all(x: Any) -> Any:
-    """Return what NumPy's function of this name does, by the order found here."""
-    flat = x.ravel()
-    if not _is_quick(flat, 0):
-        return _UniqueAll(*_numpys_unique(x, True, True, True, equal_nan=False))
-    order = argsort(flat, axis=0, descending=False, stable=True)
-    ordered = flat[order]
-    changes = _changes(ordered)
-    inverse = np.empty(flat.size, np.intp)
-    inverse[order] = np.cumsum(changes) - 1
-    starts = changes.nonzero()[0]
-    counts = np.diff(starts, append=flat.size)
-    return _UniqueAll(ordered[starts], order[starts], inverse.reshape(x.shape), counts)
-
-
 def unique_values(x: Any) -> Any:
     """Return the distinct values, in ascending order."""
     if x.dtype.char not in NUMBERS:
         return _numpys_unique(x, equal_nan=False)
     # NumPy puts some into a hash table, which takes up to 300 times as long.
     ordered = sort(x.ravel(), axis=0, descending=False, stable=False)
-    return ordered[_changes(ordered)]
-
-
-def _changes(ordered: Any) -> Any:
-    """Return where an element differs from the one before it."""
     changes = np.ones(ordered.shape, bool)
     np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
-    return changes
+    return ordered[changes]
 
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
@@ -444,7 +423,6 @@ OF_ARRAYS = Functions(
         "searchsorted": np.ndarray.searchsorted,
         "squeeze": np.ndarray.squeeze,
         "take": np.ndarray.take,
-        "unique_all": unique_all,
     },
 )
 
