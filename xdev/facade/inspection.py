@@ -292,15 +292,10 @@ def can_cast(from_: Any, to: DType, /) -> bool:
     """
     if type(from_) in CLASSES and type(to) in CLASSES:
         return _can_cast(from_, to)
-    library = owner_of(from_, "can_cast", "from_") or owner_of(to, "can_cast", "to")
-    if library is None:
-        return bool(np.can_cast(numpy_dtype_of(from_), to_numpy_dtype(to)))
-    source = from_.dtype if has_dtype(from_) else from_
-    try:  # PyTorch's own says yes to all of one kind, narrower ones too
-        return bool(np.can_cast(to_numpy_dtype(source), to_numpy_dtype(to)))
-    except TypeError:  # a type that NumPy lacks
-        function = library.bound("can_cast", from_)
-        return bool(function(library.dtype(source), library.dtype(to)))
+    owner_of(from_, "can_cast", "from_")
+    owner_of(to, "can_cast", "to")
+    # PyTorch's own says yes to all of one kind, narrower ones too.
+    return bool(np.can_cast(numpy_dtype_of(from_), to_numpy_dtype(to)))
 
 
 def isdtype(dtype: DType, kind: Any) -> bool:
