@@ -114,12 +114,5 @@ def test_axes_that_are_none_are_refused(name, size):
 def test_sets_are_numpys(dtype):
     for shape, content in product([(300,), (3, 30, 40)], CONTENTS):
         x = array(shape, dtype, content)
-        expected = np.unique_all(x)
-
-        found = xdev.unique_all(x)
-
-        assert type(found) is type(expected)
-        for one, other in zip(found, expected, strict=True):
-            identical(one, other)
-        values = np.sort(xdev.unique_values(x))
-        np.testing.assert_array_equal(values, expected.values, strict=True)
+        found = np.sort(xdev.unique_values(x))
+        np.testing.assert_array_equal(found, np.unique_all(x).values, strict=True)
