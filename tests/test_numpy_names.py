@@ -184,14 +184,6 @@ def test_names_of_random_numbers_and_tests_are_answered(room, names):
 
 
 @pytest.mark.parametrize(
-    "name", ["alltrue", "float_", "in1d", "infty", "product", "row_stack", "trapz"]
-)
-def test_names_that_numpy_had_once_are_answered(name):
-    with pytest.raises(AttributeError, match=rf"no '{name}' \(NumPy's\): .*use "):
-        getattr(xdev, name)
-
-
-@pytest.mark.parametrize(
     "name", ["ElementwiseKernel", "RawKernel", "asnumpy", "fuse", "get_array_module"]
 )
 def test_cupys_names_are_answered(name):

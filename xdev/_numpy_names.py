@@ -82,14 +82,6 @@ SAME = {
     "shape(x)": "x.shape",
 }
 
-#: Names that NumPy had once, and its own for the same now.
-OLD = _pairs(
-    "Inf:inf Infinity:inf NaN:nan PINF:inf alltrue:all bool8:bool_ cfloat:cdouble "
-    "complex_:cdouble cumproduct:cumprod find_common_type:result_type float_:double "
-    "in1d:isin infty:inf product:prod round_:round row_stack:vstack "
-    "singlecomplex:csingle sometrue:any string_:bytes_ trapz:trapezoid unicode_:str_"
-)
-
 #: CuPy's own names, and what serves here.
 CUPYS = {
     "ElementwiseKernel": "xdev.vectorize, or xdev.kernel, of a Python function",
@@ -153,7 +145,6 @@ def advice(name: str) -> str | None:
     >>> advice("double"), advice("median"), advice("no_such")
     ('use xdev.float64', 'use xdev.numpy.median', None)
     """
-    name = OLD.get(name, name)
     if name == "random.seed":  # NumPy's has none of the generators here
         return "use xdev.random.default_rng(seed), and its methods"
     if rows := _rows(name):
@@ -169,8 +160,6 @@ def advice(name: str) -> str | None:
         known = last in here and not rooms
         way = f"use xdev.{last}" if known else f"use xdev.numpy.{name}"
         return f"{way}{drawn(last)}" if rooms == ["random"] else way
-    if name in ("int", "float", "complex", "str", "object"):  # NumPy had them once
-        return f"use Python's {name}"
     return None
 
 

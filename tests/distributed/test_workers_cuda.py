@@ -95,7 +95,5 @@ def test_a_worker_that_sees_several_gpus_is_told_how_to_start(monkeypatch):
     monkeypatch.setenv("XDEV_NUM_THREADS", "1")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
-    with pytest.raises(
-        xdev.ConfigurationError, match=r"sees \d GPUs.*CUDA_VIS"
-    ):
+    with pytest.raises(xdev.ConfigurationError, match=r"sees \d GPUs.*CUDA_VIS"):
         distributed.WorkerPlugin().setup(SimpleNamespace(name="worker"))

@@ -11,7 +11,6 @@ import importlib
 import inspect
 import operator
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -40,9 +39,6 @@ DEVICE_KINDS = frozenset("?biufc")
 RANKS = frozenset((
     *("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
 ))  # fmt: skip
-# Whether objects of a type are arrays, for types that have no library yet; weak, since
-# a program may make classes again and again.
-_array_types: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
 def is_array(x: object) -> bool:
@@ -59,12 +55,8 @@ def is_array(x: object) -> bool:
         return False
     if kind in libraries or isinstance(x, ndarray):
         return True
-    array = _array_types.get(kind)
-    if array is None:
-        compat = importlib.import_module("array_api_compat")
-        number = isinstance(x, type | np.generic)
-        array = _array_types[kind] = not number and compat.is_array_api_obj(x)
-    return array
+    compat = importlib.import_module("array_api_compat")
+    return not isinstance(x, type | np.generic) and compat.is_array_api_obj(x)
 
 
 def arrays_in(values: Sequence[Any], path: tuple[int, ...] = ()) -> Iterator[Any]:

@@ -295,18 +295,15 @@ class vectorize:  # noqa: N801 - NumPy's name of it
         return compiled(self.pyfunc)
 
 
-def nditer(*args: Any, **options: Any) -> Any:
-    """As ``numpy.nditer``, of arrays on the CPU; NumPy's words for others mislead."""
-    return call("nditer", np.nditer, args, options)
-
-
 _OWN: dict[str, Any] = {
     value.__name__: value
     for value in (
-        *(arange, empty, eye, fromfunction, full, identity, linspace, ndarray, nditer),
+        *(arange, empty, eye, fromfunction, full, identity, linspace, ndarray),
         *(ones, ufunc, vectorize, zeros),
     )
 }
+#: Of arrays on the CPU; NumPy's words for others mislead.
+_OWN["nditer"] = dispatching("nditer", np.nditer)
 _OWN |= {name: _IndexTricks(name) for name in ("mgrid", "ogrid", "r_", "c_")}
 
 _ufunc = functools.cache(ufunc)  # of `abs` and `absolute` one object
