@@ -105,20 +105,7 @@ DRAWN = _pairs(
 
 
 def missing(room: str, name: str) -> AttributeError:
-    """Return the error for a name that a module of the standard's names lacks.
-
-    Parameters
-    ----------
-    room : {"xdev", "xdev.linalg", "xdev.fft", "xdev.random", "xdev.testing"}
-        The module.
-    name : str
-        What is not there.
-
-    Examples
-    --------
-    >>> print(missing("xdev", "ravel"))
-    xdev has no 'ravel' (NumPy's): for ravel(x) use xdev.reshape(x, (-1,))
-    """
+    """Return the error for a name that a module of the standard's names lacks."""
     way = advice(f"{room}.{name}".removeprefix("xdev."))
     if way is None and room == "xdev" and name in CUPYS:
         text = f"xdev has no {name!r} (CuPy's): use {CUPYS[name]}"
@@ -131,20 +118,7 @@ def missing(room: str, name: str) -> AttributeError:
 
 
 def advice(name: str) -> str | None:
-    """Return what does the same as a name of NumPy's; None if NumPy has no such.
-
-    Parameters
-    ----------
-    name : str
-        As ``linalg.norm``.
-
-    Examples
-    --------
-    >>> advice("concatenate")
-    'for concatenate(arrays, axis=0) use xdev.concat(arrays, axis=0)'
-    >>> advice("double"), advice("median"), advice("no_such")
-    ('use xdev.float64', 'use xdev.numpy.median', None)
-    """
+    """Return what does the same as a name of NumPy's; None if NumPy has no such."""
     if name == "random.seed":  # NumPy's has none of the generators here
         return "use xdev.random.default_rng(seed), and its methods"
     if rows := _rows(name):
@@ -164,18 +138,7 @@ def advice(name: str) -> str | None:
 
 
 def advice_on(function: Any) -> str | None:
-    """Return what does the same as a function of NumPy's on any device, None: nothing.
-
-    Parameters
-    ----------
-    function : function or ufunc
-        NumPy's.
-
-    Examples
-    --------
-    >>> advice_on(np.sum), advice_on(np.absolute), advice_on(np.median)
-    ('use xdev.sum', 'for absolute(x) use xdev.abs(x)', 'use xdev.numpy.median')
-    """
+    """Return what does the same as a function of NumPy's on any device, or None."""
     module = getattr(function, "__module__", None) or "numpy"
     name = f"{module}.{function.__name__}".removeprefix("numpy.")
     *rooms, last = name.split(".")
@@ -187,13 +150,7 @@ def advice_on(function: Any) -> str | None:
 
 
 def drawn(name: str) -> str:
-    """Return how xdev's generators draw what a function of ``numpy.random`` does.
-
-    Examples
-    --------
-    >>> drawn("rand"), drawn("multivariate_normal")
-    (', or on the device xdev.random.default_rng(seed).random', '')
-    """
+    """Return how xdev's generators draw what a function of ``numpy.random`` does."""
     method = DRAWN.get(name, name)
     if not hasattr(sys.modules["xdev"].random.Generator, method):
         return ""

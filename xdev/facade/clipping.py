@@ -16,25 +16,7 @@ HOST = np.ndarray, np.generic
 
 
 def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
-    """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN.
-
-    Parameters
-    ----------
-    x : array
-        NumPy's or CuPy's; left as it is.
-    lower, upper : array, number or None
-        Cast to ``x``'s data type; what is beyond an integer type's range means its
-        ends, and fractions are rounded inwards: results stay within the bounds.
-    out : array, optional
-        Where to write.
-
-    Raises
-    ------
-    ValueError
-        A bound of integers is NaN; in an array of bounds it limits nothing.
-    TypeError
-        A bound is complex, and ``x`` is not.
-    """
+    """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN."""
     if (
         (type(lower) in NUMBERS and type(upper) in NUMBERS)
         and x.dtype.kind == "f"

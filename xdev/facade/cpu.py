@@ -207,18 +207,6 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
 
     In one pass over what NumPy and CuPy, whose own have other defaults, compute in
     several: the first singular value is the largest.
-
-    Parameters
-    ----------
-    x : array, shape (..., M, N)
-        NumPy's or CuPy's.
-    rtol : number or array, shape (...)
-        Singular values up to so much of the largest count as 0; None: max(M, N) eps.
-
-    Raises
-    ------
-    LinAlgError
-        ``x`` has fewer than two axes, or the singular values do not converge.
     """
     if x.ndim < 2:  # noqa: PLR2004 - a matrix's
         raise no_matrix("linalg.pinv", x)

@@ -87,17 +87,6 @@ def _by_loop(
 
     Threads that only call it need no interpreter's lock, for which sixteen wait longer
     than a part of a fold takes. The results have the bits of ``ufunc.reduce``.
-
-    Parameters
-    ----------
-    loop : int
-        The address of the ufunc's loop for this data type.
-    errors : Errors
-        Of all parts: the caller tells of them.
-    x : array, shape (rows, columns)
-        In C order.
-    out : array, shape (rows,) or (1, columns)
-        The folds of rows, or of columns.
     """
     item, (rows, columns) = x.itemsize, x.shape
     row, places = x.strides[0], [out.ctypes.data, x.ctypes.data, out.ctypes.data]
@@ -141,18 +130,10 @@ def _folded(
     part: Part,
     loop: int = 0,
 ) -> Any:
-    """Fold along axes; all elements block by block. None: NumPy must do it, or refuse.
+    """Fold along axes, all elements block by block; None: NumPy must do it, or refuse.
 
-    Parameters
-    ----------
-    key : tuple
-        As :func:`_quicker` has it; the first is the ufunc that folds.
-    dtype : numpy.dtype
-        The result's.
-    part : callable
-        ``part(x, axes, out)`` folds into an output that keeps the axes.
-    loop : int
-        The ufunc's inner loop, if that is all of the part.
+    ``part(x, axes, out)`` folds into an output that keeps the axes; ``loop`` is the
+    address of the ufunc's inner loop, if that is all of the part.
     """
     errors = Errors()
     try:

@@ -292,13 +292,7 @@ CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
 @final
 class CudaFactory(Factory):
-    """One GPU.
-
-    Parameters
-    ----------
-    index : int
-        CuPy's number of it.
-    """
+    """One GPU."""
 
     def __init__(self, index: int) -> None:
         self.namespace = self.cupy = cupy = _optional.cupy()

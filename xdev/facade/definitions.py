@@ -94,13 +94,6 @@ class StandardDefinition:
 
     Its calls take arrays of one library and device, and numbers beside them. Arrays of
     libraries other than NumPy and CuPy go to those libraries' functions.
-
-    Parameters
-    ----------
-    name : str
-        The standard's.
-    summary, example, shown : str
-        Of the docstring: its first line, the example's arguments, and what it shows.
     """
 
     fastmath = False
@@ -180,13 +173,7 @@ class StandardDefinition:
     def call(
         self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Any:
-        """Compute a call that no plan is for.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As the docstring says; nothing was written.
-        """
+        """Compute a call that no plan is for."""
         arrays = [x for x in args if type(x) not in PYTHON_SCALARS]
         library = libraries.get(type(arrays[0])) if arrays else None
         if library and library.device_type is None and len(args) == self.nin:

@@ -73,13 +73,7 @@ def library(_: ModuleType | None = None) -> Library:
 
 @final
 class FakeFactory(Factory):
-    """One fake device.
-
-    Parameters
-    ----------
-    index : int
-        Its number.
-    """
+    """One fake device."""
 
     def __init__(self, index: int) -> None:
         self.device = Device(f"fake:{index}")

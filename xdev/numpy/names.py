@@ -66,13 +66,7 @@ def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_device(result: Any, device: object) -> Any:
-    """Return an array, or a tuple with one, on the device that is asked for.
-
-    Raises
-    ------
-    TypeError
-        Arrays of that device have no such data type: texts, objects.
-    """
+    """Return an array, or a tuple with one, on the device that is asked for."""
     if type(result) is tuple:
         return tuple(_on_device(part, device) for part in result)
     if device is None or not is_array(result) or stays(result, device):
@@ -310,20 +304,7 @@ _ufunc = functools.cache(ufunc)  # of `abs` and `absolute` one object
 
 
 def dispatched(room: str, name: str) -> Any:
-    """Return what a name of NumPy's means here.
-
-    Parameters
-    ----------
-    room : str
-        ``""`` for the main namespace, ``"linalg."`` or ``"fft."``.
-    name : str
-        The name there.
-
-    Raises
-    ------
-    AttributeError
-        NumPy has no such name, or it is private.
-    """
+    """Return what a name of NumPy's means here."""
     if not room and name in _OWN:
         return _OWN[name]
     try:
