@@ -258,7 +258,7 @@ def dispatch_mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], lis
 def resolve_operands(
     name: str, out: Any, arguments: dict[str, Any], masks: dict[str, Any]
 ) -> tuple[Library, Any, list[Any], dict[str, Any]]:
-    """Return the library of all arrays, one of them, and the inputs and masks for it."""
+    """Return the library of all arrays, one of them, and its inputs and masks."""
     written = {} if out is None else {"out": out}
     if out is not None:
         if type(out) in _EITHER:

@@ -10,19 +10,18 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
-import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import xdev.facade as xp
+from xdev.device import use_device
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import stays
 from xdev.numpy.dispatch import (
     DEVICE_KINDS,
     AnyArray,
-    arrays_in,
     call,
     dispatching,
     is_array,
@@ -35,30 +34,26 @@ from xdev.numpy.dispatch import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: NumPy's others that take ``device=``, as the facade's of these names do.
+#: NumPy's others that take ``device=`` or ``like=``.
 PLACED = frozenset((
-    *("asanyarray", "asarray", "astype", "fft.fftfreq", "fft.rfftfreq", "from_dlpack"),
-    *("empty_like", "full_like", "ones_like", "zeros_like"),
+    *("asanyarray", "asarray", "astype", "eye", "fft.fftfreq", "fft.rfftfreq"),
+    *("empty_like", "from_dlpack", "full_like", "identity", "linspace", "ones_like"),
+    "zeros_like",
 ))  # fmt: skip
 
 
 def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy's that makes an array where ``device=`` says."""
-    own = operator.attrgetter("asarray" if name == "asanyarray" else name)(
-        sys.modules["xdev"]
-    )
 
     @functools.wraps(numpys)
-    def make(*args: Any, device: object = None, **options: Any) -> Any:
-        if device is None:
+    def make(
+        *args: Any, device: object = None, like: Any = None, **options: Any
+    ) -> Any:
+        at = where(like, device)
+        if at is None:
             return call(name, numpys, args, options)
-        options.pop("like", None)  # which says a device that is not asked for
-        _, like = next(arrays_in((*args, *options.values())), (None, None))
-        if like is None:
-            return _on_device(numpys(*args, **options), device)
-        if stays(like, device):
-            return call(name, numpys, args, options)
-        return own(*args, device=device, **options)
+        with use_device(at):
+            return _on_device(call(name, numpys, args, options), at)
 
     make.__qualname__ = name
     make.__module__ = __name__  # where pickle finds it
@@ -129,28 +124,6 @@ def full(
     return out
 
 
-def eye(
-    N: int,  # noqa: N803 - NumPy's name
-    M: int | None = None,  # noqa: N803 - likewise
-    k: int = 0,
-    dtype: Any = float,
-    order: str = "C",
-    *,
-    device: object = None,
-    like: Any = None,
-) -> Any:
-    """As ``numpy.eye``, on the default device, or that of ``like``."""
-    out = xp.eye(N, M, k=k, dtype=np.dtype(dtype), device=where(like, device))
-    return (
-        call("asfortranarray", np.asfortranarray, (out,), {}) if order == "F" else out
-    )
-
-
-def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
-    """As ``numpy.identity``, on the default device, or that of ``like``."""
-    return eye(n, dtype=dtype, like=like)
-
-
 def arange(
     *args: Any, dtype: Any = None, device: object = None, like: Any = None, **named: Any
 ) -> Any:
@@ -165,29 +138,6 @@ def arange(
         args = start, named.pop("stop")
     make: Any = xp.arange  # type checkers do not see that three at most are left
     return make(*args, dtype=kind, device=where(like, device), **named)
-
-
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: object = None,
-) -> Any:
-    """As ``numpy.linspace``, on the default device; arrays as ends say theirs."""
-    if is_array(start) or is_array(stop) or retstep or axis:
-        options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype}
-        options |= {"axis": axis}
-        result = call("linspace", np.linspace, (start, stop, num), options)
-        return _on_device(result, device)
-    kind = None if dtype is None else np.dtype(dtype)
-    return xp.linspace(
-        start, stop, num=num, endpoint=endpoint, dtype=kind, device=device
-    )
 
 
 def fromfunction(
@@ -292,7 +242,7 @@ class vectorize:  # noqa: N801 - NumPy's name of it
 _OWN: dict[str, Any] = {
     value.__name__: value
     for value in (
-        *(arange, empty, eye, fromfunction, full, identity, linspace, ndarray),
+        *(arange, empty, fromfunction, full, ndarray),
         *(ones, ufunc, vectorize, zeros),
     )
 }
