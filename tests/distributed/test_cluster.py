@@ -61,7 +61,6 @@ CALLS += [
 ]
 
 
-#: Those that join chunks' results: within 2 ulp for each time their number doubles.
 def by_name(module, path):
     found = module
     for name in path.split("."):
