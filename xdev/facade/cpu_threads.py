@@ -270,7 +270,7 @@ def var(
     count, result = folded_count(x, axis), None
     if count > correction:
         whole = axis is None or x.ndim == 1
-        mean = _sum(_add, x) / x.dtype.type(count) if whole else None
+        mean: Any = _sum(_add, x) / x.dtype.type(count) if whole else None
 
         def part(x: Any, axes: Any, out: Any) -> None:
             center = mean if whole else _add(x, axes, None, None, True) / count
