@@ -89,32 +89,6 @@ def test_a_librarys_arrays_give_numpys_values_where_they_are_and_stay_as_they_we
             )
 
 
-MATRIX = np.asarray([[4, 1 + 1j], [1 - 1j, 3]])
-WHOLE = np.arange(4)
-SIZES = np.diag([1.0, 0.1, 0.01])
-#: What some library has in another way than the standard.
-ARGUED = {
-    "take": lambda put: xdev.take(put(SIZES[0]), put(np.asarray([2, 0]))),
-    "cholesky": lambda put: xdev.linalg.cholesky(put(MATRIX)),
-    "cholesky, upper": lambda put: xdev.linalg.cholesky(put(MATRIX), upper=True),
-    "matrix_rank, all": lambda put: xdev.linalg.matrix_rank(put(100 * SIZES)),
-    "svd": lambda put: xdev.linalg.svd(put(SIZES), full_matrices=False).S,
-    "searchsorted": lambda put: xdev.searchsorted(put(WHOLE + 0.5), 2.0),
-    "eye": lambda put: xdev.eye(3, 5, k=1, device=xdev.device_of(put(SIZES))),
-    "eye, high": lambda put: xdev.eye(5, 3, device=xdev.device_of(put(SIZES))),
-}
-
-
-@pytest.mark.parametrize("name", ARGUED)
-def test_arguments_and_results_are_the_standards_in_every_library(library, name):
-    found = ARGUED[name](library.put)
-
-    assert library.owns(found)
-    np.testing.assert_allclose(
-        library.host(found), ARGUED[name](lambda x: x), rtol=1e-6
-    )
-
-
 ELEMENTWISE = ["add", "multiply", "maximum", "less", "atan2", "pow"]
 
 

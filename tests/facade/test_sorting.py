@@ -100,14 +100,9 @@ def test_a_copy_has_the_layout_of_what_is_sorted_which_stays():
 @pytest.mark.parametrize("name", ["sort", "argsort"])
 def test_axes_that_are_none_are_refused(name, size):
     x = array((size,), "float32", "spread")
-
-    for axis in (1, -2):
-        with pytest.raises(np.exceptions.AxisError):
+    for axis, error in ((1, ValueError), (-2, ValueError), (0.5, TypeError)):
+        with pytest.raises(error):
             getattr(xdev, name)(x, axis=axis)
-    with pytest.raises(TypeError):
-        getattr(xdev, name)(x, axis=0.5)
-    with pytest.raises(np.exceptions.AxisError):
-        xdev.sort(x[0])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
