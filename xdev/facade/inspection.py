@@ -27,7 +27,6 @@ from xdev.facade.dispatch import (
     dispatch_alike,
     dispatch_large,
     factory,
-    libraries,
     library_of,
     moved,
     owner_of,
@@ -246,18 +245,12 @@ def astype(
     """
     if more:
         raise misplaced(astype, more)
-    if type(dtype) in CLASSES and device is None:
-        kind = type(x)
-        if kind is ndarray:
-            if x.dtype not in FREED:
-                if x.size >= MANY and (copy or x.dtype != dtype):
-                    return dispatch_large("astype", x.size, ndarray.astype)(
-                        x, np.dtype(dtype)
-                    )
-                return x.astype(dtype, copy=copy)
-        elif (theirs := libraries.get(kind)) is not None and not theirs.multi_device:
-            convert = theirs.functions["astype"]  # its data types are NumPy's
-            return convert(x, dtype) if copy is True else convert(x, dtype, copy=copy)
+    plain = type(x) is ndarray and x.dtype not in FREED
+    if plain and type(dtype) in CLASSES and device is None:
+        if x.size >= MANY and (copy or x.dtype != dtype):
+            function = dispatch_large("astype", x.size, ndarray.astype)
+            return function(x, np.dtype(dtype))
+        return x.astype(dtype, copy=copy)
     library = library_of(x, "astype")
     stay = stays(x, device)
     result = library.bound("astype", x)(x, library.dtype(dtype), copy=copy and stay)
