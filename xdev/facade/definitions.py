@@ -124,11 +124,10 @@ class StandardDefinition:
             __module__="xdev",
             __doc__=self.doc,
             __signature__=_SIGNATURES[self.nin],
+            # torch.compile follows no compiled call, but what these say in its place.
+            __script_if_tracing_wrapper=True,
+            __original_fn=self._traced(),
         )
-        # torch.compile follows no compiled call, but in its place what an object with
-        # these attributes says.
-        traced = {"__script_if_tracing_wrapper": True, "__original_fn": self._traced()}
-        vars(ufunc).update(traced)
 
     def _traced(self) -> Callable[..., Any]:
         """Return what a compiler of another library follows: its own function."""
