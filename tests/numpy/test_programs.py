@@ -163,6 +163,9 @@ def test_a_device_that_cannot_be_is_refused_with_the_way_out():
     ):
         with pytest.raises(TypeError, match=r"fake:0 ha\w+ no .*dtype <U"):
             call()
+    for make in (np.zeros, np.eye, lambda n, order: np.full(n, 1, order=order)):
+        with pytest.raises(ValueError, match="order"):
+            make(3, order="Z")
     for device in ("cpu", "fake"):
         made = np.zeros_like(x, order="F", device=device)
         assert xdev.device_of(made) == xdev.Device(device)

@@ -84,6 +84,8 @@ def _making(name: str) -> Callable[..., Any]:
         at, kind = where(like, device), np.dtype(dtype)
         if kind.kind not in DEVICE_KINDS:
             return _on_device(numpys(shape, dtype=kind, order=order), at)
+        if order != "C":
+            numpys(0, order=order)  # which refuses what is none
         if order in ("F", "f") and not isinstance(shape, int):
             extents = tuple(shape)[::-1]
             axes = tuple(range(len(extents)))[::-1]
