@@ -477,20 +477,16 @@ class HostFactory(Factory):
         return super().empty_like(x, dtype)
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
-        if dtype is None:
-            array = _arange(start, stop, step)
-            if array.dtype.hasobject:
-                raise _of_no_dtype(start, stop, step)
-        else:
-            array = _arange(start, stop, step, to_numpy_dtype(dtype))
-        return array if array.nbytes < POOLED_FROM else pooled(array)
+        array = _arange(start, stop, step, NUMPY.dtype(dtype))
+        if dtype is None and array.dtype.hasobject:
+            raise _of_no_dtype(start, stop, step)
+        return pooled(array)
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
     ) -> Any:
-        kind = None if dtype is None else to_numpy_dtype(dtype)
-        array = _linspace(start, stop, num, endpoint, False, kind)
-        return array if array.nbytes < POOLED_FROM else pooled(array)
+        kind = NUMPY.dtype(dtype)
+        return pooled(_linspace(start, stop, num, endpoint, False, kind))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
