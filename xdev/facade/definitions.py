@@ -75,9 +75,7 @@ _FOLDS = frozenset((
 _COMPARISONS = frozenset(
     ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 )
-_PAIRS = frozenset(
-    ("maximum", "minimum")
-)  # NumPy warns where their output is positional
+_PAIRS = frozenset(("maximum", "minimum"))  # NumPy warns where out is positional
 _LARGE = 1 << 15  # elements: from here on the time of a call is measured
 
 
