@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - backends.Factory says what each method does
-"""Any array API library, and its arrays."""
+"""Any array API library, its arrays, and where some depart from the standard."""
 
 from __future__ import annotations
 
@@ -22,16 +22,53 @@ from xdev.facade.backends import (
     to_library_dtype,
     to_numpy_dtype,
 )
+from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import library_named
 from xdev.transfer.copies import dtype_of
 from xdev.ufunc.argument_errors import misfit, never_written, wrong_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     from xdev.device import Device
     from xdev.facade.backends import DType
+
+
+def _unique_all(x: Any) -> Any:
+    xp = importlib.import_module("array_api_compat.torch")
+    strict = importlib.import_module("array_api_compat.common._aliases")
+    values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True)
+    places = xp.arange(x.numel(), device=x.device)
+    first = xp.full(values.shape, x.numel(), dtype=places.dtype, device=x.device)
+    first = first.scatter_reduce(0, inverse.reshape(-1), places, "amin")
+    return strict.UniqueAllResult(values, first, inverse, counts)
+
+
+def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
+    xp = importlib.import_module("array_api_strict")
+    result = xp.isin(x1, x2)
+    return xp.logical_not(result) if invert else result
+
+
+def _matrix_rank(x: Any, *, rtol: Any) -> Any:
+    xp = array_api_compat.array_namespace(x)
+    sizes = xp.linalg.svd(x, full_matrices=False)[1]
+    return xp.count_nonzero(sizes > cutoff(xp, sizes, x.shape, rtol), axis=-1)
+
+
+#: By the namespace's name and the standard's, with the reason.
+MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "array_api_compat.torch": {
+        "unique_all": _unique_all,  # PyTorch counts, but does not say where
+    },
+    "array_api_strict": {
+        "isin": _isin,  # does not look at invert
+    },
+    "jax.numpy": {
+        "linalg.matrix_rank": _matrix_rank,  # takes rtol for an absolute size
+    },
+}
 
 
 @final
@@ -41,7 +78,8 @@ class StandardLibrary(Library):
     numpy_dtypes = False
 
     def __init__(self, namespace: ModuleType) -> None:
-        super().__init__(namespace, self._find)
+        mended = MENDED.get(namespace.__name__, {})
+        super().__init__(namespace, self._find, mended)
 
     def _find(self, name: str) -> Callable[..., Any]:
         try:

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 #: NumPy's others that take ``device=`` or ``like=``.
 PLACED = frozenset((
-    *("asanyarray", "asarray", "astype", "eye", "fft.fftfreq", "fft.rfftfreq"),
-    *("empty_like", "from_dlpack", "full_like", "identity", "linspace", "ones_like"),
-    "zeros_like",
+    *("asanyarray", "asarray", "astype", "fft.fftfreq", "fft.rfftfreq", "from_dlpack"),
+    *("empty_like", "full_like", "ones_like", "zeros_like"),
 ))  # fmt: skip
 
 
@@ -126,6 +125,28 @@ def full(
     return out
 
 
+def eye(
+    N: int,  # noqa: N803 - NumPy's name
+    M: int | None = None,  # noqa: N803 - likewise
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: object = None,
+    like: Any = None,
+) -> Any:
+    """As ``numpy.eye``, on the default device, or that of ``like``."""
+    shape, kind = (N, N if M is None else M), np.dtype(dtype)
+    out = empty(shape, kind, order, device=device, like=like)
+    out[...] = xp.eye(*shape, k=k, dtype=kind, device=where(like, device))
+    return out
+
+
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
+    """As ``numpy.identity``, on the default device, or that of ``like``."""
+    return eye(n, dtype=dtype, like=like)
+
+
 def arange(
     *args: Any, dtype: Any = None, device: object = None, like: Any = None, **named: Any
 ) -> Any:
@@ -140,6 +161,29 @@ def arange(
         args = start, named.pop("stop")
     make: Any = xp.arange  # type checkers do not see that three at most are left
     return make(*args, dtype=kind, device=where(like, device), **named)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: object = None,
+) -> Any:
+    """As ``numpy.linspace``, on the default device; arrays as ends say theirs."""
+    if is_array(start) or is_array(stop) or retstep or axis:
+        options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype}
+        options |= {"axis": axis}
+        result = call("linspace", np.linspace, (start, stop, num), options)
+        return _on_device(result, device)
+    kind = None if dtype is None else np.dtype(dtype)
+    return xp.linspace(
+        start, stop, num=num, endpoint=endpoint, dtype=kind, device=device
+    )
 
 
 def fromfunction(
@@ -244,7 +288,7 @@ class vectorize:  # noqa: N801 - NumPy's name of it
 _OWN: dict[str, Any] = {
     value.__name__: value
     for value in (
-        *(arange, empty, fromfunction, full, ndarray),
+        *(arange, empty, eye, fromfunction, full, identity, linspace, ndarray),
         *(ones, ufunc, vectorize, zeros),
     )
 }
