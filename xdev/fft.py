@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdev.facade.backends import other_dtype
+from xdev.facade.backends import gives_complex, gives_real
 from xdev.facade.creation import number_of_host, whole_numbers
 from xdev.facade.dispatch import dispatch, factory
 
@@ -30,7 +30,7 @@ if not TYPE_CHECKING:  # type checkers know what is there
         raise missing(__name__, name)
 
 
-@other_dtype
+@gives_complex
 def fft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -66,7 +66,7 @@ def fft(
     return dispatch("fft.fft", x)(x, n=n, axis=axis, norm=norm)
 
 
-@other_dtype
+@gives_complex
 def ifft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -102,7 +102,7 @@ def ifft(
     return dispatch("fft.ifft", x)(x, n=n, axis=axis, norm=norm)
 
 
-@other_dtype
+@gives_complex
 def rfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -138,7 +138,7 @@ def rfft(
     return dispatch("fft.rfft", x)(x, n=n, axis=axis, norm=norm)
 
 
-@other_dtype
+@gives_real
 def irfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -174,7 +174,7 @@ def irfft(
     return dispatch("fft.irfft", x)(x, n=n, axis=axis, norm=norm)
 
 
-@other_dtype
+@gives_real
 def hfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -210,7 +210,7 @@ def hfft(
     return dispatch("fft.hfft", x)(x, n=n, axis=axis, norm=norm)
 
 
-@other_dtype
+@gives_complex
 def ihfft(
     x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
@@ -246,7 +246,7 @@ def ihfft(
     return dispatch("fft.ihfft", x)(x, n=n, axis=axis, norm=norm)
 
 
-@other_dtype
+@gives_complex
 def fftn(
     x: Array,
     /,
@@ -287,7 +287,7 @@ def fftn(
     return dispatch("fft.fftn", x)(x, s=s, axes=axes, norm=norm)
 
 
-@other_dtype
+@gives_complex
 def ifftn(
     x: Array,
     /,
@@ -328,7 +328,7 @@ def ifftn(
     return dispatch("fft.ifftn", x)(x, s=s, axes=axes, norm=norm)
 
 
-@other_dtype
+@gives_complex
 def rfftn(
     x: Array,
     /,
@@ -368,7 +368,7 @@ def rfftn(
     return dispatch("fft.rfftn", x)(x, s=s, axes=axes, norm=norm)
 
 
-@other_dtype
+@gives_real
 def irfftn(
     x: Array,
     /,

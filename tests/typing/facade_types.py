@@ -103,7 +103,7 @@ def chosen(condition: C, x: T) -> None:
 
 def refused(x: T) -> None:
     """Check that what is no array is refused where an array or number belongs."""
-    xp.sin(None)  # type: ignore[call-overload]
+    xp.sin(None)  # type: ignore[type-var]
     xp.add(x, "a")  # type: ignore[call-overload]
     xp.add([1], x)  # type: ignore[call-overload]
     xp.add(1, 2)  # type: ignore[call-overload]
@@ -173,26 +173,43 @@ def no_array_goes_in() -> None:
 
 
 def numpys(x: NDArray[np.float64]) -> None:
-    """Check that NumPy's arrays keep their data type where the function does."""
+    """Check that NumPy's arrays keep their data type and shape."""
+    assert_type(xp.add(x, x), NDArray[np.float64])
+    assert_type(xp.add(x, 1), NDArray[np.float64])
+    assert_type(xp.add(x, np.float32(1)), NDArray[np.float64])
+    assert_type(xp.add(np.float64(1), x), NDArray[np.float64])
     assert_type(xp.where(x > 0, x, 0.0), NDArray[np.float64])
     assert_type(xp.sum(x, axis=0), NDArray[np.float64])
     assert_type(xp.unstack(x), tuple[NDArray[np.float64], ...])
     assert_type(xp.linalg.svd(x).S, NDArray[np.float64])
-    assert_type(xp.nonzero(x), tuple[NDArray[np.intp], ...])
+
+
+def data_types(
+    x: NDArray[np.float64], y: NDArray[np.float32], z: NDArray[np.complex64]
+) -> None:
+    """Check that the data type of a NumPy array's result is known."""
+    assert_type(xp.equal(2.0, x), NDArray[np.bool_])
+    assert_type(xp.less(x, y), NDArray[np.bool_])
+    assert_type(xp.less(x, 1), NDArray[np.bool_])
+    assert_type(xp.isnan(x), NDArray[np.bool_])
+    assert_type(xp.any(x, axis=0), NDArray[np.bool_])
     assert_type(xp.isin(x, [1.0]), NDArray[np.bool_])
-
-
-def other_data_types(x: NDArray[np.float64]) -> None:
-    """Check that results of NumPy's arrays fit where another data type is wanted."""
-    for function in (xp.sin, xp.isnan, xp.any, xp.argsort, xp.argmax, xp.fft.rfft):
-        assert_type(function(x), NDArray[Any])
-    assert_type(xp.add(x, np.float32(1)), NDArray[Any])
-    assert_type(xp.less(2.0, x), NDArray[Any])
-    assert_type(xp.searchsorted(x, x), NDArray[Any])
-    assert_type(xp.astype(x, xp.float32), NDArray[Any])
+    assert_type(xp.argsort(x, descending=True), NDArray[np.intp])
+    assert_type(xp.argmax(x, 0), NDArray[np.intp])
+    assert_type(xp.searchsorted(x, x), NDArray[np.intp])
+    assert_type(xp.nonzero(x), tuple[NDArray[np.intp], ...])
+    assert_type(xp.astype(x, xp.float32), NDArray[np.float32])
+    assert_type(xp.astype(x, np.dtype(np.int8)), NDArray[np.int8])
+    assert_type(xp.astype(x, "int8"), NDArray[Any])
+    assert_type(xp.fft.rfft(x), NDArray[np.complex128])
+    assert_type(xp.fft.rfft(y, 8, axis=0), NDArray[np.complex64])
+    assert_type(xp.fft.fftn(z), NDArray[np.complex64])
+    assert_type(xp.fft.irfft(z), NDArray[np.float32])
+    assert_type(xp.fft.irfftn(xp.fft.rfftn(x)), NDArray[np.float64])
+    assert_type(x[xp.argsort(x)], NDArray[np.float64])
+    assert_type(x[xp.less(x, 0)], NDArray[np.float64])
     spectrum: NDArray[np.complex128] = xp.fft.rfft(x)
     assert_type(spectrum, NDArray[np.complex128])
-    x = x[xp.argsort(x)] + x[xp.less(x, 0)]
     xp.argsort(x, decending=True)  # type: ignore[call-overload]
 
 

@@ -15,7 +15,7 @@ from xdev.ufunc.ufuncs import Ufunc
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.backends import Array, Binary, Unary
+    from xdev.facade.backends import Array, Binary, BinaryTest, Unary, UnaryTest
 
 #: Of each what it is, and an example: its arguments, of which the first is made an
 #: array, and the array that it shows.
@@ -176,19 +176,41 @@ __test__ = {name: ufunc.__doc__ for name, ufunc in _UFUNCS.items()}
 if not TYPE_CHECKING:  # who see all names that are bound here
     __all__ = [*_UFUNCS, "clip"]  # noqa: PLE0604 - they are strings
 
+#: The functions whose results have bools, whatever goes in.
+_TESTS = frozenset((
+    "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "not_equal", "signbit",
+))  # fmt: skip
+
+
+def _of(nin: int, *, tests: bool) -> list[Any]:
+    """Return the functions of so many arrays that are tests, or that are not."""
+    return [
+        ufunc
+        for name, ufunc in _UFUNCS.items()
+        if ufunc.nin == nin and (name in _TESTS) == tests
+    ]
+
+
 # Their names, for type checkers too; in the order of the table.
 (
     abs, acos, acosh, asin, asinh, atan, atanh, bitwise_invert, ceil, conj, cos, cosh,
-    exp, expm1, floor, imag, isfinite, isinf, isnan, log, log10, log1p, log2,
-    logical_not, negative, positive, real, reciprocal, round, sign, signbit, sin, sinh,
-    sqrt, square, tan, tanh, trunc,
-) = cast("list[Unary]", [x for x in _UFUNCS.values() if x.nin == 1])  # fmt: skip
+    exp, expm1, floor, imag, log, log10, log1p, log2, negative, positive, real,
+    reciprocal, round, sign, sin, sinh, sqrt, square, tan, tanh, trunc,
+) = cast("list[Unary]", _of(1, tests=False))  # fmt: skip
+isfinite, isinf, isnan, logical_not, signbit = cast(
+    "list[UnaryTest]", _of(1, tests=True)
+)
 (
     add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift,
-    bitwise_xor, copysign, divide, equal, floor_divide, greater, greater_equal, hypot,
-    less, less_equal, logaddexp, logical_and, logical_or, logical_xor, maximum, minimum,
-    multiply, nextafter, not_equal, pow, remainder, subtract,
-) = cast("list[Binary]", [x for x in _UFUNCS.values() if x.nin == 2])  # fmt: skip  # noqa: PLR2004
+    bitwise_xor, copysign, divide, floor_divide, hypot, logaddexp, maximum, minimum,
+    multiply, nextafter, pow, remainder, subtract,
+) = cast("list[Binary]", _of(2, tests=False))  # fmt: skip
+(
+    equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
+    logical_xor, not_equal,
+) = cast("list[BinaryTest]", _of(2, tests=True))  # fmt: skip
 
 _BOUNDS = NUMBERS | {type(None)}
 

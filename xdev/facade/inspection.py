@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final, overload
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from xdev.facade.backends import (
     PYTHON_SCALARS,
     has_dtype,
     numpy_dtype_of,
-    other_dtype,
     to_numpy_dtype,
 )
 from xdev.facade.cpu import bare
@@ -37,9 +36,13 @@ from xdev.ufunc.argument_errors import misplaced
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Never
+    from typing import Never, TypeVar
+
+    from numpy.typing import NDArray
 
     from xdev.facade.backends import Array, DType, Library
+
+    Scalar = TypeVar("Scalar", bound=np.generic)
 
 __all__ = [
     "__array_api_version__", "__array_namespace_info__", "astype", "can_cast", "finfo",
@@ -210,10 +213,32 @@ ndarray = np.ndarray
 _can_cast = bare("can_cast")
 
 
-@other_dtype
+@overload
 def astype(
-    x: Array, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
-) -> Array:
+    x: NDArray[Any],
+    dtype: type[Scalar] | np.dtype[Scalar],
+    /,
+    *,
+    copy: bool = True,
+    device: None = None,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def astype(
+    x: NDArray[Any], dtype: DType, /, *, copy: bool = True, device: None = None
+) -> NDArray[Any]: ...
+
+
+@overload
+def astype(
+    x: Array, dtype: DType, /, *, copy: bool = True, device: object = None
+) -> Array: ...
+
+
+def astype(
+    x: Any, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
+) -> Any:
     """Convert an array to another data type.
 
     Parameters

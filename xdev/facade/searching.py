@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from xdev.facade.backends import other_dtype
+from xdev.facade.backends import gives_indices
 from xdev.facade.dispatch import (
     dispatch,
     dispatch_alike,
@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@other_dtype
+@gives_indices
 def argmax(
     x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
 ) -> Array:
@@ -71,7 +71,7 @@ def argmax(
     return dispatch("argmax", x, more)(x, axis=axis, keepdims=keepdims)
 
 
-@other_dtype
+@gives_indices
 def argmin(
     x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
 ) -> Array:
@@ -105,7 +105,7 @@ def argmin(
     return dispatch("argmin", x, more)(x, axis=axis, keepdims=keepdims)
 
 
-@other_dtype
+@gives_indices
 def count_nonzero(
     x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False
 ) -> Array:
@@ -174,7 +174,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     return dispatch("nonzero", x)(x)
 
 
-@other_dtype
+@gives_indices
 def searchsorted(
     x1: Array, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None
 ) -> Array:
@@ -332,7 +332,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     return function(*values)
 
 
-@other_dtype
+@gives_indices
 def argsort(
     x: Array,
     /,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdev.facade.backends import other_dtype
+from xdev.facade.backends import gives_bools
 from xdev.facade.dispatch import dispatch, dispatch_all, library_of
 from xdev.ufunc.argument_errors import misplaced
 
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@other_dtype
+@gives_bools
 def all(
     x: Array,
     /,
@@ -59,7 +59,7 @@ def all(
     return dispatch("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
-@other_dtype
+@gives_bools
 def any(
     x: Array,
     /,
