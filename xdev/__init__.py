@@ -25,6 +25,10 @@ from xdev.errors import (
     XdevError,
 )
 from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all__ says
+from xdev.facade.inspection import (
+    __array_api_version__ as __array_api_version__,
+    __array_namespace_info__ as __array_namespace_info__,
+)
 
 if TYPE_CHECKING:
     from xdev import (
@@ -119,7 +123,7 @@ __all__ = [
 ]
 # fmt: on
 __all__ += device.__all__
-__all__ += facade.__all__
+__all__ += dir(facade)  # noqa: PLE0605 - a list
 
 if _config.numpy_pool():  # asked for by the environment: from the first array on
     importlib.import_module("xdev.memory.bridges").install("numpy")

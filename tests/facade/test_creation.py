@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import host, there
+from running import host
 
 import xdev
 from xdev import memory
@@ -88,32 +88,6 @@ def test_large_host_arrays_are_counted_by_the_pool():
         assert xdev.memory.allocated("cpu", "host") >= before + made.nbytes
         del made
     assert xdev.memory.allocated("cpu", "host") == before
-
-
-def test_likes_follow_their_array(device):
-    (x,) = there(device, np.asfortranarray(np.ones((2, 3), dtype=np.float32)))
-
-    for name in ("empty_like", "zeros_like", "ones_like"):
-        like = getattr(xdev, name)(x)
-        assert (like.shape, like.dtype) == (x.shape, x.dtype)
-        assert xdev.device_of(like) == device
-    assert xdev.zeros_like(x, dtype=xdev.int8).dtype == xdev.int8
-    np.testing.assert_array_equal(host(xdev.full_like(x, 2)), np.full((2, 3), 2.0))
-
-
-def test_default_device_is_where_arrays_are_made():
-    host = np.ones(3)
-    with xdev.use_device("fake:1"):
-        made = [xdev.zeros(3), xdev.ones(3), xdev.empty(3), xdev.arange(3)]
-        for x in (*made, xdev.asarray([1, 2])):
-            assert xdev.device_of(x) == "fake:1"
-        for x in (
-            xdev.asarray(host),
-            xdev.ones_like(host),
-            xdev.zeros(3, device="cpu"),
-        ):
-            assert xdev.device_of(x) == "cpu"
-        assert xdev.__array_namespace_info__().default_device() == "fake:1"
 
 
 @pytest.mark.parametrize("value", FILLS)

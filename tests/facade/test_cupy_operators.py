@@ -67,6 +67,13 @@ def assert_same(found, wanted, where):
     np.testing.assert_allclose(found.get(), wanted.get(), near, near, err_msg=where)
 
 
+def compare(plain, function, args, where):
+    """Compare with CuPy's own, twice: the general way, and the plan."""
+    wanted = plain(function, *args)
+    for _ in range(2):
+        assert_same(called(function, *args), wanted, where)
+
+
 def sample(kind, shape=(3, 4), seed=0):
     """Return small numbers of which quotients and powers are exact or harmless."""
     numbers = np.random.default_rng(seed).integers(1, 5, shape)
@@ -106,26 +113,14 @@ def test_what_somebody_set_since_stays():
 @pytest.mark.usefixtures("cuda", "bridge")
 class TestOnCuda:
     @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
-    def test_pairs_of_types(self, plain, name):
-        function = getattr(operator, name)
-        for one, other in PAIRS:
-            x, y = sample(one), sample(other, seed=1)
-            where = f"{name} of {one} and {other}"
-            wanted = plain(function, x, y)
-            for _ in range(2):  # the general way, and the plan
-                assert_same(called(function, x, y), wanted, where)
-
-    @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
-    def test_numbers_on_either_side(self, plain, name):
-        function = getattr(operator, name)
+    def test_two_operands(self, plain, name):
         numbers = (True, 2, 3.0, 2j, np.float32(2), None)
+        operands = [(sample(one), sample(other, seed=1)) for one, other in PAIRS]
         for kind, number in itertools.product("?Bif", numbers):
-            x = sample(kind)
-            for args in ((x, number), (number, x)):
-                where = f"{name} of {kind} and {number!r}"
-                wanted = plain(function, *args)
-                for _ in range(2):
-                    assert_same(called(function, *args), wanted, where)
+            operands += [(sample(kind), number), (number, sample(kind))]
+        for args in operands:
+            kinds = " and ".join(str(getattr(x, "dtype", x)) for x in args)
+            compare(plain, getattr(operator, name), args, f"{name} of {kinds}")
 
     @pytest.mark.parametrize("name", ARITHMETIC)
     def test_in_place(self, plain, name):
@@ -140,26 +135,18 @@ class TestOnCuda:
 
     @pytest.mark.parametrize("name", ["neg", "pos", "abs", "invert"])
     def test_one_operand(self, plain, name):
-        function = getattr(operator, name)
         for kind in KINDS:
-            x = sample(kind)
-            assert_same(called(function, x), plain(function, x), f"{name} of {kind}")
+            compare(plain, getattr(operator, name), [sample(kind)], f"{name} of {kind}")
 
     @pytest.mark.parametrize("name", METHODS)
     def test_methods(self, plain, name):
-        for kind in KINDS:
-            x = sample(kind, (3, 4, 5))
-            for options in (
-                {},
-                {"axis": (0, 2), "keepdims": True},
-                {"axis": 3},
-                {"axis": -1, "out": None},
-            ):
-                call = operator.methodcaller(name, **options)
-                where = f"{name} of {kind} with {options}"
-                wanted = plain(call, x)
-                for _ in range(2):
-                    assert_same(called(call, x), wanted, where)
+        several = {"axis": (0, 2), "keepdims": True}
+        for kind, options in itertools.product(
+            KINDS, ({}, several, {"axis": 3}, {"axis": -1, "out": None})
+        ):
+            call = operator.methodcaller(name, **options)
+            where = f"{name} of {kind} with {options}"
+            compare(plain, call, [sample(kind, (3, 4, 5))], where)
 
     def test_layouts_and_shapes(self, plain):
         u = cupy.asarray(np.random.default_rng(2).random((20, 30), "f4"))
@@ -173,8 +160,7 @@ class TestOnCuda:
         ]
         for x, y in cases:
             for function in (operator.add, operator.mul, operator.lt):
-                wanted = plain(function, x, y)
-                assert_same(called(function, x, y), wanted, f"{x.shape} {y.shape}")
+                compare(plain, function, (x, y), f"{x.shape} {y.shape}")
         stencil = u[1:-1, 2:] - 2 * u[1:-1, 1:-1] + u[1:-1, :-2]
         there = u.get()
         near = there[1:-1, 2:] - 2 * there[1:-1, 1:-1] + there[1:-1, :-2]
@@ -188,8 +174,7 @@ class TestOnCuda:
         one = x.view(Own)
         assert type(one + x) is type(plain(operator.add, one, x))
         for other in (np.ones(4), [1.0], None):
-            wanted = plain(operator.add, x, other)
-            assert_same(called(operator.add, x, other), wanted, f"{other!r}")
+            compare(plain, operator.add, (x, other), f"{other!r}")
 
         class Theirs:
             __array_ufunc__ = None

@@ -89,50 +89,6 @@ def test_a_librarys_arrays_give_numpys_values_where_they_are_and_stay_as_they_we
             )
 
 
-MATRIX = np.asarray([[4, 1 + 1j], [1 - 1j, 3]])
-WHOLE = np.arange(4)
-SIZES = np.diag([1.0, 0.1, 0.01])
-#: What some library has in another way than the standard.
-ARGUED = {
-    "isin": lambda put: xdev.isin(put(WHOLE), put(WHOLE[:2]), invert=True),
-    "take": lambda put: xdev.take(put(SIZES[0]), put(np.asarray([2, 0]))),
-    "cholesky": lambda put: xdev.linalg.cholesky(put(MATRIX)),
-    "cholesky, upper": lambda put: xdev.linalg.cholesky(put(MATRIX), upper=True),
-    "matrix_rank": lambda put: xdev.linalg.matrix_rank(put(100 * SIZES), rtol=0.05),
-    "matrix_rank, all": lambda put: xdev.linalg.matrix_rank(put(100 * SIZES)),
-    "svd": lambda put: xdev.linalg.svd(put(SIZES), full_matrices=False).S,
-    "searchsorted": lambda put: xdev.searchsorted(put(WHOLE + 0.5), 2.0),
-    "eye": lambda put: xdev.eye(3, 5, k=1, device=xdev.device_of(put(SIZES))),
-    "eye, high": lambda put: xdev.eye(5, 3, device=xdev.device_of(put(SIZES))),
-}
-
-
-@pytest.mark.parametrize("name", ARGUED)
-def test_arguments_and_results_are_the_standards_in_every_library(library, name):
-    found = ARGUED[name](library.put)
-
-    assert library.owns(found)
-    np.testing.assert_allclose(
-        library.host(found), ARGUED[name](lambda x: x), rtol=1e-6
-    )
-
-
-def test_what_is_free_is_still_right(library):
-    def host(x):
-        return library.host(x)
-
-    x = np.asarray([3, 1, 3, 2, 1, 3])
-    values, first, inverse, counts = map(host, xdev.unique_all(library.put(x)))
-    np.testing.assert_array_equal(values[inverse], x)
-    np.testing.assert_array_equal(x[first], values)
-    assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == {
-        1: 2,
-        2: 1,
-        3: 3,
-    }
-    assert dict(zip(values.tolist(), first.tolist(), strict=True)) == {1: 1, 2: 3, 3: 0}
-
-
 ELEMENTWISE = ["add", "multiply", "maximum", "less", "atan2", "pow"]
 
 

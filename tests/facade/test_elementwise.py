@@ -69,10 +69,12 @@ def test_agrees_with_numpy_on_views_and_writes_into_out(device, name):
     for call in (
         lambda: function(*on_device, out=out),
         lambda: function(*on_device, out),
+        lambda: function(*on_device, out=(out,)),
     ):
         out[...] = 0
         assert call() is out
         assert_same(out, wanted)
+    assert_same(function(*on_device, out=(None,)), wanted)
     function(*on_device, out=whole[::2])
     assert_same(whole[::2], wanted)
     assert not host(whole[1::2]).any()

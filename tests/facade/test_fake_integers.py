@@ -35,14 +35,7 @@ def called(call, name, value):
         *map(on_fake, call.args), **{key: on_fake(x) for key, x in call.kw.items()}
     )
     bound.arguments[name] = value
-    positional = {
-        p.name
-        for p in inspect.signature(call.function).parameters.values()
-        if p.kind is p.POSITIONAL_ONLY
-    }
-    args = [x for key, x in bound.arguments.items() if key in positional]
-    rest = {key: x for key, x in bound.arguments.items() if key not in positional}
-    return call.function(*args, **rest)
+    return call.function(*bound.args, **bound.kwargs)
 
 
 def test_no_function_takes_an_array_for_an_integer(call):

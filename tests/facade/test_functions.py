@@ -170,14 +170,12 @@ def test_moments(shape, dtype):
 
 def same_numbers(name, *args, **kwargs):
     """Compare as :func:`as_numpys`, where NaN equals NaN."""
+    own, numpys = getattr(xdev, name), getattr(np, name)
     with np.errstate(all="ignore"):
-        try:
-            wanted = getattr(np, name)(*args, **kwargs)
-        except (ValueError, TypeError):
-            with pytest.raises((ValueError, TypeError)):
-                getattr(xdev, name)(*args, **kwargs)
+        if outcome(numpys, *args, **kwargs) == "raises":
+            assert outcome(own, *args, **kwargs) == "raises"
         else:
-            same(getattr(xdev, name)(*args, **kwargs), wanted)
+            same(own(*args, **kwargs), numpys(*args, **kwargs))
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1, -2, 5])
@@ -189,16 +187,13 @@ def test_functions_along_an_axis(x, axis):
     ]
     if axis is not None:
         calls += [("sort", x), ("stack", [x, x]), ("unstack", x), ("diff", x)]
-        for args in ((axis, 0), (0, axis)):
-            as_numpys("moveaxis", x, *args)
+        calls += [("expand_dims", x), ("squeeze", x)]
+        as_numpys("moveaxis", x, axis, 0)
         as_numpys("argsort", x, axis=axis, stable=True)
-        as_numpys("expand_dims", x, axis)
-        as_numpys("squeeze", x, axis)
         as_numpys("diff", x, axis=axis, n=2)
     for name, *args in calls:
         as_numpys(name, *args, axis=axis)
     as_numpys("argmax", x, axis=axis, keepdims=True)
-    as_numpys("argmin", x, axis=axis, keepdims=True)
     as_numpys("cumulative_sum", x, axis=axis, include_initial=True)
 
 

@@ -16,32 +16,22 @@ TYPE_ERRORS = {
     "bitwise_and(f, f)": r"takes .*integers, and x1 is float64: .*int64\)",
     "bitwise_or(b, xp.astype(f, 'f4'))": "integers, and x2 is float32: .*astype.x2",
     "bitwise_invert(f)": "bool and integers, and x is float64: convert it",
-    "bitwise_left_shift(i, f)": "integers, and x2 is float64",
-    "bitwise_xor(xp.astype(c, 'c8'), i)": "integers, and x1 is complex64: convert",
+    "bitwise_and(i, 1.5)": "bool and integers, and x2 is float: give another number$",
     "floor(c)": r"real floats, and x is complex128: take xdev\.real\(x\)",
     "atan2(f, c)": "real floats, and x2 is complex128",
-    "bitwise_and(i, 1.5)": "bool and integers, and x2 is float: give another number$",
     # what is no list of arrays
     **{
         f"{join}({wrong})": rf"^xdev\.{join}: {LISTED}"
-        for join in ("concat", "stack")
-        for wrong in ("f", "f, f", "m, m", "3", "m[0, 0]")
+        for join, wrong in (("concat", "f"), ("stack", "m, m"), ("concat", "m[0, 0]"))
     },
     # what is no array
+    "add(f, None)": rf"x2 {NO_ARRAY}.*NoneType",
+    "isin(f, None)": rf"x2 {NO_ARRAY}.*NoneType",
+    "where(f > 0, f, None)": rf"x2 {NO_ARRAY}.*NoneType",
     **{
-        f"{name}({args}, None)": rf"x2 {NO_ARRAY}.*NoneType"
-        for name, args in {
-            **dict.fromkeys(("add", "equal", "atan2", "isin"), "f"),
-            "where": "f > 0, f",
-        }.items()
-    },
-    **{
-        f"sum({x})": rf"xdev\.sum: x {NO_ARRAY}.*xdev.asarray"
-        for x in ("[1, 2]", "(1, 2)", "'abc'", "None", "object()")
-    },
-    **{
-        f"add({x}, {x})": r"xdev\.add: "
-        for x in ("[1, 2]", "(1, 2)", "'abc'", "None", "object()", "1.0")
+        f"{call}": rf"xdev\.{call[:3]}: "
+        for x in ("[1, 2]", "'abc'", "None", "object()", "1.0")
+        for call in (f"sum({x})", f"add({x}, {x})")
     },
     **{
         f"{call}({x})": r"an array but .*make one with numpy\.as"
@@ -53,11 +43,10 @@ TYPE_ERRORS = {
     # fill values
     **{
         make.format(value): NO_FILL
-        for make in ("full(2, {})", "full(2, {}, dtype='f8')", "full_like(f, {})")
+        for make in ("full(2, {}, dtype='f8')", "full_like(f, {})")
         for value in (
-            *("None", "'a'", "b'a'", "[1, 2]", "{}", "object()", "np.str_('a')"),
-            *("np.datetime64('2025')", "np.ones(3)", "np.asarray('a')"),
-            *("np.asarray(None)", "np.void(b'ab')"),
+            *("None", "'a'", "[1, 2]", "object()", "np.datetime64('2025')"),
+            *("np.ones(3)", "np.asarray('a')", "np.asarray(None)", "np.void(b'ab')"),
         )
     },
     # shapes
@@ -66,9 +55,7 @@ TYPE_ERRORS = {
     "zeros(2, 3)": "the extents of a shape go in one tuple",
     # keywords of NumPy's
     "std(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
-    "var(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
     "clip(f, a_min=0)": r"'a_min' \(NumPy's\): use min=",
-    "clip(f, a_max=0)": r"'a_max' \(NumPy's\): use max=",
     "mean(f, dtype='f4')": r"'dtype' \(NumPy's\): leave it out, or use xdev.numpy.",
     **{
         f"{name}(f, where=f > 0)": r"'where' \(NumPy's\): leave it out, or use "
@@ -77,10 +64,8 @@ TYPE_ERRORS = {
     },
     "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
     # numbers
-    **{
-        f"arange({start}, {stop})": r"xdev\.arange: st.* not a number but .*give one"
-        for start, stop in (("'a'", 5), (0, "[1]"))
-    },
+    "arange('a', 5)": r"xdev\.arange: start is not a number but .*give one",
+    "arange(0, [1])": r"xdev\.arange: stop is not a number but .*give one",
     "eye(2.5)": r"eye: n_rows is .*: give a whole",
     "linspace(0, 1, [2])": r"linspace: num is .*: give a whole",
     "asarray([1, {}], dtype='f8')": ".",
@@ -92,23 +77,14 @@ TYPE_ERRORS = {
     "add.reduce(f, where=[True])": rf"add\.reduce: where {NO_ARRAY}list",
     # Fourier transforms
     **{
-        f"fft.{name}({n})": rf"xdev\.fft\.{name}: {ONE}"
-        for name in ("fftfreq", "rfftfreq")
-        for n in ("2.5", "8.0", "np.float32(5)", "'a'", "None", "[3]")
+        f"fft.fftfreq({n})": rf"xdev\.fft\.fftfreq: {ONE}"
+        for n in ("2.5", "np.float32(5)", "'a'", "None", "[3]")
     },
-    **{
-        f"fft.{name}(4, d={d})": rf"xdev\.fft\.{name}: d"
-        for name in ("fftfreq", "rfftfreq")
-        for d in ("'a'", "[1.0]", "(1, 2)")
-    },
+    "fft.rfftfreq(4, d='a')": r"xdev\.fft\.rfftfreq: d",
 }
 VALUE_ERRORS = {
     **{f"fft.{f}({n})": ONE for f in ("fftfreq", "rfftfreq") for n in (0, -3)},
-    **{
-        f"fft.{name}(4, d={d})": rf"xdev\.fft\.{name}: d"
-        for name in ("fftfreq", "rfftfreq")
-        for d in ("0", "0.0", "-0.0")
-    },
+    **{f"fft.fftfreq(4, d={d})": r"xdev\.fft\.fftfreq: d" for d in ("0", "-0.0")},
     # matrices and vectors
     "linalg.outer(m, f)": "must be 1-D|one-dim",
     "linalg.cross(f, f)": "3",
@@ -123,7 +99,7 @@ VALUE_ERRORS = {
     **{
         f"{name}({shape})": "."
         for name in ("empty", "zeros", "ones")
-        for shape in ("-1", "(-1, 2)", "(2, -3)", "(2**40, 2**40)", "2**62", "2**70")
+        for shape in ("-1", "(2, -3)", "(2**40, 2**40)", "2**70")
     },
 }
 

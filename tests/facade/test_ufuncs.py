@@ -99,16 +99,3 @@ def test_arrays_that_do_not_fit_are_refused_as_out(device, name):
         short = xdev.asarray(np.zeros(3, bool), device=device)
         with pytest.raises(TypeError, match=rf"xdev\.{name}: out is of data type bool"):
             function(*args, out=short)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_tuple_of_one_array_or_none_is_an_output(device, name):
-    x = np.ones(3, int) if name.startswith("bitwise_") else np.full(3, 0.5)
-    args = (xdev.asarray(x, device=device),) * len(ALL[name])
-    wanted = getattr(xdev, name)(*args)
-    out = xdev.empty_like(wanted)
-
-    assert getattr(xdev, name)(*args, out=(out,)) is out
-    np.testing.assert_array_equal(xdev.to_numpy(out), xdev.to_numpy(wanted))
-    result = getattr(xdev, name)(*args, out=(None,))
-    np.testing.assert_array_equal(xdev.to_numpy(result), xdev.to_numpy(wanted))

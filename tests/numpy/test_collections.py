@@ -51,23 +51,13 @@ def test_ranks_of_chunks_are_numpys_not_an_approximation(name, ranks, dtype, tol
     assert_close(values(by_place), numpys(x.reshape(100, 100), *ranks, 0))
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "add(x, y)",
-        "add(y, x)",
-        "where(x > 0, x, y)",
-        "where(y > 0, x, y)",
-        "allclose(x, y)",
-        "hypot(y, x)",
-        "hstack([x, y])",
-        "concatenate([y, x])",
-        "dot(y, x)",
-        "searchsorted(np.sort(x), y)",
-        "average(x, weights=y)",
-        "add(np.array([[1.0], [2.0]]), x)",
-    ],
-)
+BESIDE = """add(x, y) | add(y, x) | where(x > 0, x, y) | where(y > 0, x, y)
+allclose(x, y) | hypot(y, x) | hstack([x, y]) | concatenate([y, x]) | dot(y, x)
+searchsorted(np.sort(x), y) | average(x, weights=y)
+add(np.array([[1.0], [2.0]]), x)"""
+
+
+@pytest.mark.parametrize("written", BESIDE.replace("\n", " | ").split(" | "))
 def test_plain_arrays_stand_beside_collections(real_device, written):
     x, y = VALUES[:60], OTHERS[:60]
     wanted = eval(f"np.{written}", {"np": numpy, "x": x, "y": y})  # noqa: S307

@@ -72,52 +72,23 @@ def of_two(x: T) -> None:
 
 def same_type(x: T) -> None:
     """Check the functions that give one array of the type that went in."""
-    assert_type(xp.all(x), T)
-    assert_type(xp.any(x), T)
-    assert_type(xp.argmax(x), T)
-    assert_type(xp.argmin(x), T)
-    assert_type(xp.argsort(x), T)
-    assert_type(xp.astype(x, xp.float32), T)
-    assert_type(xp.broadcast_to(x, (2, 3)), T)
-    assert_type(xp.clip(x, 0, 1), T)
-    assert_type(xp.concat([x, x]), T)
-    assert_type(xp.count_nonzero(x), T)
-    assert_type(xp.cumulative_prod(x), T)
-    assert_type(xp.cumulative_sum(x), T)
-    assert_type(xp.diff(x, prepend=x), T)
-    assert_type(xp.empty_like(x), T)
-    assert_type(xp.expand_dims(x, 0), T)
-    assert_type(xp.flip(x), T)
-    assert_type(xp.full_like(x, 1.0), T)
-    assert_type(xp.isin(x, x), T)
-    assert_type(xp.matmul(x, x), T)
-    assert_type(xp.matrix_transpose(x), T)
-    assert_type(xp.max(x, axis=0), T)
-    assert_type(xp.mean(x, keepdims=True), T)
-    assert_type(xp.min(x), T)
-    assert_type(xp.moveaxis(x, 0, 1), T)
-    assert_type(xp.ones_like(x), T)
-    assert_type(xp.permute_dims(x, (1, 0)), T)
-    assert_type(xp.prod(x), T)
-    assert_type(xp.repeat(x, 2), T)
-    assert_type(xp.reshape(x, (-1,)), T)
-    assert_type(xp.roll(x, 1), T)
-    assert_type(xp.searchsorted(x, x), T)
-    assert_type(xp.sort(x, descending=True), T)
-    assert_type(xp.squeeze(x, 0), T)
-    assert_type(xp.stack([x, x]), T)
-    assert_type(xp.std(x), T)
-    assert_type(xp.sum(x, axis=(0, 1)), T)
-    assert_type(xp.take(x, x), T)
-    assert_type(xp.take_along_axis(x, x), T)
-    assert_type(xp.tensordot(x, x), T)
-    assert_type(xp.tile(x, (2,)), T)
-    assert_type(xp.tril(x), T)
-    assert_type(xp.triu(x), T)
-    assert_type(xp.unique_values(x), T)
-    assert_type(xp.var(x, correction=1), T)
-    assert_type(xp.vecdot(x, x), T)
-    assert_type(xp.zeros_like(x), T)
+    for made in (
+        *(xp.all(x), xp.any(x), xp.argmax(x), xp.argmin(x), xp.argsort(x)),
+        *(xp.astype(x, xp.float32), xp.broadcast_to(x, (2, 3)), xp.clip(x, 0, 1)),
+        *(xp.concat([x, x]), xp.count_nonzero(x), xp.cumulative_prod(x)),
+        *(xp.cumulative_sum(x), xp.diff(x, prepend=x), xp.empty_like(x)),
+        *(xp.expand_dims(x, 0), xp.flip(x), xp.full_like(x, 1.0), xp.isin(x, x)),
+        *(xp.matmul(x, x), xp.matrix_transpose(x), xp.max(x, axis=0)),
+        *(xp.mean(x, keepdims=True), xp.min(x), xp.moveaxis(x, 0, 1)),
+        *(xp.ones_like(x), xp.permute_dims(x, (1, 0)), xp.prod(x), xp.repeat(x, 2)),
+        *(xp.reshape(x, (-1,)), xp.roll(x, 1), xp.searchsorted(x, x)),
+        *(xp.sort(x, descending=True), xp.squeeze(x, 0), xp.stack([x, x])),
+        *(xp.std(x), xp.sum(x, axis=(0, 1)), xp.take(x, x)),
+        *(xp.take_along_axis(x, x), xp.tensordot(x, x), xp.tile(x, (2,))),
+        *(xp.tril(x), xp.triu(x), xp.unique_values(x), xp.var(x, correction=1)),
+        *(xp.vecdot(x, x), xp.zeros_like(x)),
+    ):
+        assert_type(made, T)
 
 
 def chosen(condition: C, x: T) -> None:
@@ -142,42 +113,27 @@ def refused(x: T) -> None:
 
 def linalg(x: T) -> None:
     """Check linear algebra's."""
-    assert_type(xp.linalg.cholesky(x), T)
-    assert_type(xp.linalg.cross(x, x), T)
-    assert_type(xp.linalg.det(x), T)
-    assert_type(xp.linalg.diagonal(x), T)
-    assert_type(xp.linalg.eigvals(x), T)
-    assert_type(xp.linalg.eigvalsh(x), T)
-    assert_type(xp.linalg.inv(x), T)
-    assert_type(xp.linalg.matmul(x, x), T)
-    assert_type(xp.linalg.matrix_norm(x), T)
-    assert_type(xp.linalg.matrix_power(x, 2), T)
-    assert_type(xp.linalg.matrix_rank(x), T)
-    assert_type(xp.linalg.matrix_transpose(x), T)
-    assert_type(xp.linalg.outer(x, x), T)
-    assert_type(xp.linalg.pinv(x), T)
-    assert_type(xp.linalg.solve(x, x), T)
-    assert_type(xp.linalg.svdvals(x), T)
-    assert_type(xp.linalg.tensordot(x, x, axes=1), T)
-    assert_type(xp.linalg.trace(x), T)
-    assert_type(xp.linalg.vecdot(x, x), T)
-    assert_type(xp.linalg.vector_norm(x), T)
+    for made in (
+        *(xp.linalg.cholesky(x), xp.linalg.cross(x, x), xp.linalg.det(x)),
+        *(xp.linalg.diagonal(x), xp.linalg.eigvals(x), xp.linalg.eigvalsh(x)),
+        *(xp.linalg.inv(x), xp.linalg.matmul(x, x), xp.linalg.matrix_norm(x)),
+        *(xp.linalg.matrix_power(x, 2), xp.linalg.matrix_rank(x)),
+        *(xp.linalg.matrix_transpose(x), xp.linalg.outer(x, x), xp.linalg.pinv(x)),
+        *(xp.linalg.solve(x, x), xp.linalg.svdvals(x)),
+        *(xp.linalg.tensordot(x, x, axes=1), xp.linalg.trace(x)),
+        *(xp.linalg.vecdot(x, x), xp.linalg.vector_norm(x)),
+    ):
+        assert_type(made, T)
 
 
 def fft(x: T) -> None:
     """Check the Fourier transforms'."""
-    assert_type(xp.fft.fft(x), T)
-    assert_type(xp.fft.fftn(x), T)
-    assert_type(xp.fft.fftshift(x), T)
-    assert_type(xp.fft.hfft(x), T)
-    assert_type(xp.fft.ifft(x), T)
-    assert_type(xp.fft.ifftn(x), T)
-    assert_type(xp.fft.ifftshift(x), T)
-    assert_type(xp.fft.ihfft(x), T)
-    assert_type(xp.fft.irfft(x), T)
-    assert_type(xp.fft.irfftn(x), T)
-    assert_type(xp.fft.rfft(x), T)
-    assert_type(xp.fft.rfftn(x), T)
+    for made in (
+        *(xp.fft.fft(x), xp.fft.fftn(x), xp.fft.fftshift(x), xp.fft.hfft(x)),
+        *(xp.fft.ifft(x), xp.fft.ifftn(x), xp.fft.ifftshift(x), xp.fft.ihfft(x)),
+        *(xp.fft.irfft(x), xp.fft.irfftn(x), xp.fft.rfft(x), xp.fft.rfftn(x)),
+    ):
+        assert_type(made, T)
 
 
 def several(x: T) -> None:
@@ -200,17 +156,13 @@ def several(x: T) -> None:
 
 def no_array_goes_in() -> None:
     """Check what makes arrays of a device's library, so Any, and what tells facts."""
-    assert_type(xp.arange(3), Any)
-    assert_type(xp.asarray([1, 2]), Any)
-    assert_type(xp.empty(3), Any)
-    assert_type(xp.eye(3), Any)
-    assert_type(xp.from_dlpack(object()), Any)
-    assert_type(xp.full(3, 1.0), Any)
-    assert_type(xp.linspace(0.0, 1.0, 3), Any)
-    assert_type(xp.ones((2, 3), dtype=xp.float32, device="cpu"), Any)
-    assert_type(xp.zeros(3), Any)
-    assert_type(xp.fft.fftfreq(3), Any)
-    assert_type(xp.fft.rfftfreq(3), Any)
+    for made in (
+        *(xp.arange(3), xp.asarray([1, 2]), xp.empty(3), xp.eye(3)),
+        *(xp.from_dlpack(object()), xp.full(3, 1.0), xp.linspace(0.0, 1.0, 3)),
+        *(xp.ones((2, 3), dtype=xp.float32, device="cpu"), xp.zeros(3)),
+        *(xp.fft.fftfreq(3), xp.fft.rfftfreq(3)),
+    ):
+        assert_type(made, Any)
     assert_type(xp.broadcast_shapes((3, 1), (2,)), tuple[int | None, ...])
     assert_type(xp.can_cast(xp.int8, xp.int16), bool)
     assert_type(xp.finfo(xp.float32), Any)

@@ -290,13 +290,7 @@ def is_numpys(dtype: Any) -> bool:
 
 
 def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return NumPy's data type for a data type of any library.
-
-    Raises
-    ------
-    TypeError
-        NumPy has no such type; the text lists those of the standard.
-    """
+    """Return NumPy's data type for a data type of any library."""
     if isinstance(dtype, np.dtype):
         return dtype
     try:
@@ -308,13 +302,7 @@ def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
-    """Return a namespace's data type for a data type of any library.
-
-    Raises
-    ------
-    TypeError
-        The library has no such type; the text lists those of the standard.
-    """
+    """Return a namespace's data type for a data type of any library."""
     if type(dtype) is type(namespace.float32) and not isinstance(dtype, type):
         return dtype
     try:
@@ -372,16 +360,9 @@ class Functions(dict[str, Any]):
 
 
 class Library:
-    """An array library: its functions by the standard's names, and its arrays' traits.
+    """An array library: functions by the standard's names, and its arrays' traits.
 
-    Parameters
-    ----------
-    namespace : module
-        What :func:`xdev.namespace` returns.
-    find : callable
-        Gives the function of a name.
-    mended : mapping, optional
-        What serves in place of the library's own functions.
+    ``find`` gives the function of a name; ``mended`` ones serve in its place.
     """
 
     #: The type of the devices whose arrays are all of this library, if there is one.
@@ -561,13 +542,7 @@ class Factory:
 
 
 def as_shape(shape: Any) -> Shape:
-    """Return a shape, given as an integer or a sequence of them, as a tuple.
-
-    Raises
-    ------
-    TypeError
-        It is neither.
-    """
+    """Return a shape, given as an integer or a sequence of them, as a tuple."""
     try:
         if isinstance(shape, tuple | list):
             return tuple(operator.index(extent) for extent in shape)
@@ -580,13 +555,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def dtype_of_number(value: Any) -> Any:
-    """Return the data type of an array that is filled with a number.
-
-    Raises
-    ------
-    OverflowError
-        No integer data type is large enough.
-    """
+    """Return the data type of an array that is filled with a number."""
     if type(value) is float:
         return FLOAT64
     dtype = getattr(value, "dtype", None) or np.asarray(value).dtype

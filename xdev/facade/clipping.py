@@ -16,37 +16,13 @@ HOST = np.ndarray, np.generic
 
 
 def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
-    """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN.
-
-    Parameters
-    ----------
-    x : array
-        NumPy's or CuPy's; left as it is.
-    lower, upper : array, number or None
-        Cast to ``x``'s data type; what is beyond an integer type's range means its
-        ends, and fractions are rounded inwards: results stay within the bounds. An
-        integer beyond all floating-point numbers is infinite among them.
-    out : array, optional
-        Where to write.
-
-    Raises
-    ------
-    ValueError
-        A bound of integers is NaN; in an array of bounds it limits nothing.
-    TypeError
-        A bound is complex, and ``x`` is not.
-    """
+    """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN."""
     if (
         (type(lower) in NUMBERS and type(upper) in NUMBERS)
         and x.dtype.kind == "f"
         and lower <= upper
     ):
-        try:
-            return _limited(x, lower, upper, out)  # they adapt to x; one pass, not two
-        except OverflowError:
-            # NumPy refuses integers beyond all floating-point numbers: see _within().
-            if _adapting(lower) is lower and _adapting(upper) is upper:
-                raise
+        return _limited(x, lower, upper, out)  # they adapt to x; one pass, not two
     xp = namespace_of(x)
     lower = None if lower is None else _within(xp, lower, x.dtype, "ceil")
     upper = None if upper is None else _within(xp, upper, x.dtype, "floor")
@@ -88,7 +64,7 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
         raise TypeError(message)
     if dtype.kind not in "iu":
         if kind is float or kind is int:
-            return _adapting(bound)
+            return bound
         return dtype.type(bound) if np.isscalar(bound) else bound.astype(dtype)
     least, most = _ends(dtype)
     if kind is int or kind is float or np.isscalar(bound):
@@ -110,15 +86,6 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
     first, last = _ends(bound.dtype)
     low, high = max(least, first), min(most, last)
     return xp.clip(bound, low, high).astype(dtype)
-
-
-def _adapting(bound: float) -> float:
-    """Return a number as it is, but infinite if it is an integer beyond all floats."""
-    try:
-        float(bound)
-    except OverflowError:
-        return math.inf if bound > 0 else -math.inf
-    return bound
 
 
 def _whole(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:

@@ -213,18 +213,6 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
 
     In one pass over what NumPy and CuPy, whose own have other defaults, compute in
     several: the first singular value is the largest.
-
-    Parameters
-    ----------
-    x : array, shape (..., M, N)
-        NumPy's or CuPy's.
-    rtol : number or array, shape (...)
-        Singular values up to so much of the largest count as 0; None: max(M, N) eps.
-
-    Raises
-    ------
-    LinAlgError
-        ``x`` has fewer than two axes, or the singular values do not converge.
     """
     if x.ndim < 2:  # noqa: PLR2004 - a matrix's
         raise no_matrix("linalg.pinv", x)
@@ -257,7 +245,6 @@ MOST = 2**31  # elements: of fewer a run's number and an index fit in 64 bits
 QUICK = frozenset("ilqILQfd")  # data types whose quick kind is worth it
 NUMBERS = QUICK | frozenset("?bBhHe")
 UINT64 = np.dtype(np.uint64)
-_UniqueAll: Any = type(np.unique_all(np.empty(0)))
 
 
 def _is_quick(x: Any, axis: Any) -> bool:
@@ -330,35 +317,15 @@ def _order_ties(order: Any, ordered: Any) -> None:
     order[...] = keys.view(np.intp)
 
 
-def unique_all(x: Any) -> Any:
-    """Return what NumPy's function of this name does, by the order found here."""
-    flat = x.ravel()
-    if not _is_quick(flat, 0):
-        return _UniqueAll(*_numpys_unique(x, True, True, True, equal_nan=False))
-    order = argsort(flat, axis=0, descending=False, stable=True)
-    ordered = flat[order]
-    changes = _changes(ordered)
-    inverse = np.empty(flat.size, np.intp)
-    inverse[order] = np.cumsum(changes) - 1
-    starts = changes.nonzero()[0]
-    counts = np.diff(starts, append=flat.size)
-    return _UniqueAll(ordered[starts], order[starts], inverse.reshape(x.shape), counts)
-
-
 def unique_values(x: Any) -> Any:
     """Return the distinct values, in ascending order."""
     if x.dtype.char not in NUMBERS:
         return _numpys_unique(x, equal_nan=False)
     # NumPy puts some into a hash table, which takes up to 300 times as long.
     ordered = sort(x.ravel(), axis=0, descending=False, stable=False)
-    return ordered[_changes(ordered)]
-
-
-def _changes(ordered: Any) -> Any:
-    """Return where an element differs from the one before it."""
     changes = np.ones(ordered.shape, bool)
     np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
-    return changes
+    return ordered[changes]
 
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
@@ -450,7 +417,6 @@ OF_ARRAYS = Functions(
         "searchsorted": np.ndarray.searchsorted,
         "squeeze": np.ndarray.squeeze,
         "take": np.ndarray.take,
-        "unique_all": unique_all,
     },
 )
 
@@ -517,20 +483,16 @@ class HostFactory(Factory):
         return super().empty_like(x, dtype)
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
-        if dtype is None:
-            array = _arange(start, stop, step)
-            if array.dtype.hasobject:
-                raise _of_no_dtype(start, stop, step)
-        else:
-            array = _arange(start, stop, step, to_numpy_dtype(dtype))
-        return array if array.nbytes < POOLED_FROM else pooled(array)
+        array = _arange(start, stop, step, NUMPY.dtype(dtype))
+        if dtype is None and array.dtype.hasobject:
+            raise _of_no_dtype(start, stop, step)
+        return pooled(array)
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
     ) -> Any:
-        kind = None if dtype is None else to_numpy_dtype(dtype)
-        array = _linspace(start, stop, num, endpoint, False, kind)
-        return array if array.nbytes < POOLED_FROM else pooled(array)
+        kind = NUMPY.dtype(dtype)
+        return pooled(_linspace(start, stop, num, endpoint, False, kind))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
@@ -567,20 +529,11 @@ HOST = HostFactory()
 
 
 def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:
-    """Return the first value that is accepted in nested sequences, or None.
-
-    Each sequence is looked through once: a list may contain itself.
-    """
-    seen, rest = set[int](), [nested]
-    while rest:
-        x = rest.pop()
-        if not isinstance(x, list | tuple):
-            if accepts(x):
-                return x
-        elif id(x) not in seen:
-            seen.add(id(x))
-            rest.extend(reversed(x))
-    return None
+    """Return the first value that is accepted in nested sequences, or None."""
+    if not isinstance(nested, list | tuple):
+        return nested if accepts(nested) else None
+    found = (first_in(x, accepts) for x in nested)
+    return next((x for x in found if x is not None), None)
 
 
 def _is_of_another(x: Any) -> bool:

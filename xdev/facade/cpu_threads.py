@@ -18,7 +18,6 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev import _config, _optional
 from xdev.compile import threads
 from xdev.compile.threads import CostModel
-from xdev.facade import elementwise
 from xdev.facade.cpu import folded_count, variance
 from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     ByLoop = Callable[[Any, Any], Callable[[int], None]] | None
 
 PART = 1 << 18  # elements of a part of a fold: a call takes much less time than they do
-CHUNK = 1 << 20  # elements of a temporary that threads share
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
 NUMBERS = "biufc"  # kinds of data types
 LINE = 64  # columns: no two threads write to one cache line
@@ -87,17 +85,6 @@ def _by_loop(
 
     Threads that only call it need no interpreter's lock, for which sixteen wait longer
     than a part of a fold takes. The results have the bits of ``ufunc.reduce``.
-
-    Parameters
-    ----------
-    loop : int
-        The address of the ufunc's loop for this data type.
-    errors : Errors
-        Of all parts: the caller tells of them.
-    x : array, shape (rows, columns)
-        In C order.
-    out : array, shape (rows,) or (1, columns)
-        The folds of rows, or of columns.
     """
     item, (rows, columns) = x.itemsize, x.shape
     row, places = x.strides[0], [out.ctypes.data, x.ctypes.data, out.ctypes.data]
@@ -141,18 +128,10 @@ def _folded(
     part: Part,
     loop: int = 0,
 ) -> Any:
-    """Fold along axes; all elements block by block. None: NumPy must do it, or refuse.
+    """Fold along axes, all elements block by block; None: NumPy must do it, or refuse.
 
-    Parameters
-    ----------
-    key : tuple
-        As :func:`_quicker` has it; the first is the ufunc that folds.
-    dtype : numpy.dtype
-        The result's.
-    part : callable
-        ``part(x, axes, out)`` folds into an output that keeps the axes.
-    loop : int
-        The ufunc's inner loop, if that is all of the part.
+    ``part(x, axes, out)`` folds into an output that keeps the axes; ``loop`` is the
+    address of the ufunc's inner loop, if that is all of the part.
     """
     errors = Errors()
     try:
@@ -289,46 +268,22 @@ def var(
 ) -> Any:
     """Return the variance of floats, in two passes; NumPy others'."""
     count, result = folded_count(x, axis), None
-    if count <= correction:
-        pass
-    elif axis is not None and x.ndim > 1:
+    if count > correction:
+        whole = axis is None or x.ndim == 1
+        mean: Any = _sum(_add, x) / x.dtype.type(count) if whole else None
 
         def part(x: Any, axes: Any, out: Any) -> None:
+            center = mean if whole else _add(x, axes, None, None, True) / count
             distances: Any = host_array(x.shape, x.dtype)
-            np.subtract(x, _add(x, axes, None, None, True) / count, out=distances)
+            np.subtract(x, center, out=distances)
             distances *= distances
             _add(distances, axes, None, out, True)
 
         key = np.add, "var", x.dtype
         result = _folded(key, x, axis, x.dtype, keepdims, part)
-    elif x.flags.c_contiguous or x.flags.f_contiguous:
-        result = _squares(x.ravel("K"))
-        result = result.reshape((1,) * x.ndim) if keepdims else result
     if result is None:
         return plain(x, axis=axis, correction=correction, keepdims=keepdims)
     return result / (count - correction)
-
-
-def _squares(x: Any) -> Any:
-    """Return the sum of the squared distances from the mean, of all elements.
-
-    In chunks of a fixed size, each by functions that threads share: a fold by Python's
-    functions of parts waits for the interpreter's lock.
-    """
-    errors = Errors()
-    with errors.noted():
-        mean = _sum(_add, x) / x.dtype.type(x.size)
-        distances: Any = host_array((min(x.size, CHUNK),), x.dtype)
-        sums = []
-        for start in range(0, x.size, CHUNK):
-            chunk = x[start : start + CHUNK]
-            some = distances[: chunk.size]
-            elementwise.subtract(chunk, mean, out=some)
-            elementwise.multiply(some, some, out=some)
-            sums.append(_sum(_add, some))
-        result = _add(np.array(sums))
-    errors.tell("reduce")
-    return result
 
 
 def std(plain: Callable[..., Any], x: Any, **options: Any) -> Any:  # noqa: ARG001

@@ -149,14 +149,6 @@ def with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return retrying(function, partial(pool, "cuda"))
 
 
-def _bare(function: Callable[..., Any], cupy: ModuleType) -> Callable[..., Any]:
-    """Return array_api_compat's function without its frame that adds ``xp=cupy``."""
-    inner = getattr(function, "__wrapped__", None)
-    if inner is None or "xp" not in inspect.signature(inner).parameters:
-        return function
-    return partial(inner, xp=cupy)
-
-
 @final
 class CuPyLibrary(Library):
     """CuPy: NumPy's data types, ufuncs with ``out=``, one device or several.
@@ -195,7 +187,7 @@ class CuPyLibrary(Library):
                 function = cuda_copies.of_views(function)
         else:
             standard = importlib.import_module("array_api_compat.cupy")
-            function = _bare(operator.attrgetter(name)(standard), self.namespace)
+            function = operator.attrgetter(name)(standard)
         if name in STATISTICS:
             function = statistic(name, marking(name, function))
         elif name in cuda_copies.COPIES:
@@ -292,13 +284,7 @@ CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
 @final
 class CudaFactory(Factory):
-    """One GPU.
-
-    Parameters
-    ----------
-    index : int
-        CuPy's number of it.
-    """
+    """One GPU."""
 
     def __init__(self, index: int) -> None:
         self.namespace = self.cupy = cupy = _optional.cupy()

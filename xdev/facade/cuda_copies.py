@@ -7,7 +7,7 @@ of what the memory can do.
 from __future__ import annotations
 
 import struct
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import accumulate
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -317,28 +317,22 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     return out
 
 
-def tril(x: Any, *, k: int = 0) -> Any:
-    """Keep what is on a diagonal and below."""
-    return _triangle(x, k, "true")
-
-
-def triu(x: Any, *, k: int = 0) -> Any:
-    """Keep what is on a diagonal and above."""
-    return _triangle(x, k, "false")
-
-
-def _triangle(x: Any, diagonal: int, lower: str) -> Any:
+def _triangle(lower: str, x: Any, *, k: int = 0) -> Any:
+    """Keep what is on a diagonal and on one side of it."""
     word = WORDS.get(x.itemsize)
     if x.ndim < 2 or word is None or not 0 < x.size < FAR:  # noqa: PLR2004 - a matrix
         return NotImplemented
-    if type(diagonal) is not int:
+    if type(k) is not int:
         return NotImplemented
     x = straight(x)
     out, (rows, columns) = new(x.shape, x.dtype), x.shape[-2:]
     program = Program(f"xdev::triangle<{word},{lower}>", slots=2)
-    sizes = rows, columns, max(-rows, min(diagonal, columns)), x.size
+    sizes = rows, columns, max(-rows, min(k, columns)), x.size
     run(program, blocks_of(x.size), [x, out], *sizes)
     return out
+
+
+tril, triu = partial(_triangle, "true"), partial(_triangle, "false")
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
@@ -360,17 +354,7 @@ def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
     return elementwise.subtract(x[later], x[earlier])
 
 
-def cumulative_sum(x: Any, **options: Any) -> Any:
-    """Add up along an axis."""
-    return _accumulated(elementwise.add, 0, x, **options)
-
-
-def cumulative_prod(x: Any, **options: Any) -> Any:
-    """Multiply along an axis."""
-    return _accumulated(elementwise.multiply, 1, x, **options)
-
-
-def _accumulated(
+def _cumulative(
     function: Any,
     first: int,
     x: Any,
@@ -379,6 +363,7 @@ def _accumulated(
     dtype: DType | None,
     include_initial: bool,
 ) -> Any:
+    """Fold along an axis, up to each element."""
     axis = 0 if axis is None and x.ndim == 1 else axis
     if axis is None or not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
@@ -398,6 +383,10 @@ def _accumulated(
     return out
 
 
+cumulative_sum = partial(_cumulative, elementwise.add, 0)
+cumulative_prod = partial(_cumulative, elementwise.multiply, 1)
+
+
 # Sorting, selecting and taking. CuPy sorts the lines of an array by one sort of all its
 # elements with their lines, which takes four times as long as a block for each line.
 
@@ -414,17 +403,10 @@ def last(x: Any) -> int:
     return int(x[-1])
 
 
-def sort(x: Any, *, axis: int, descending: bool, **_: bool) -> Any:
-    """Sort lines that a block can hold."""
-    return _sorted(x, axis, bool(descending), False)
-
-
-def argsort(x: Any, *, axis: int, descending: bool, **_: bool) -> Any:
-    """Return the places of lines' elements in their order."""
-    return _sorted(x, axis, bool(descending), True)
-
-
-def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
+def sort(
+    x: Any, *, axis: Any = 0, descending: bool = False, places: bool = False, **_: bool
+) -> Any:
+    """Sort lines that a block can hold, or return the places of their elements."""
     if x.dtype.kind not in "biuf" or type(axis) is not int:
         return NotImplemented
     if not -x.ndim <= axis < x.ndim or not x.size:
@@ -437,7 +419,7 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     threads = WARP
     while threads * SORTED < length and threads < MOST:
         threads *= 2
-    cpp, flags = cpp_name(x.dtype), (str(descending), str(places))
+    cpp, flags = cpp_name(x.dtype), (str(bool(descending)), str(places))
     entry = f"xdev::sort_lines<{','.join((cpp, *flags)).lower()}>"
     program = Program(entry, threads, -(-length // threads))
     last = axis in {-1, x.ndim - 1}
@@ -445,6 +427,9 @@ def _sorted(x: Any, axis: Any, descending: bool, places: bool) -> Any:
     out = new(lines.shape, INDEX if places else x.dtype)
     run(program, number, [lines, out], length)
     return out if last else straight(out.swapaxes(axis, -1))
+
+
+argsort = partial(sort, places=True)
 
 
 def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
@@ -504,11 +489,11 @@ def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
         cupy, flat = _optional.cupy(), straight(x).reshape(-1)
         order: Any = None
         if ordering:
-            order = argsort(flat, axis=0, descending=False)
+            order = argsort(flat)
             order = cupy.argsort(flat) if order is NotImplemented else order
             ordered = flat[order]
         else:
-            ordered = sort(flat, axis=0, descending=False)
+            ordered = sort(flat)
             ordered = cupy.sort(flat) if ordered is NotImplemented else ordered
         first, inverse = _places(ordered, True, order)
         values = ordered[first]
@@ -565,14 +550,25 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
 
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
 COPIES: dict[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (
-        *(argsort, astype, concat, cumulative_prod, cumulative_sum, diff, meshgrid),
-        *(nonzero, repeat, roll, sort, stack, take, tile, tril, triu),
-    )
+    "argsort": argsort,
+    "astype": astype,
+    "concat": concat,
+    "cumulative_prod": cumulative_prod,
+    "cumulative_sum": cumulative_sum,
+    "diff": diff,
+    "linalg.cross": cross,
+    "meshgrid": meshgrid,
+    "nonzero": nonzero,
+    "repeat": repeat,
+    "roll": roll,
+    "sort": sort,
+    "stack": stack,
+    "take": take,
+    "tile": tile,
+    "tril": tril,
+    "triu": triu,
+    **{name: _unique(name, fields) for name, fields in UNIQUE.items()},
 }
-COPIES["linalg.cross"] = cross
-COPIES |= {name: _unique(name, fields) for name, fields in UNIQUE.items()}
 
 
 def quick(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:

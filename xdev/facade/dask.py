@@ -31,7 +31,7 @@ from xdev.facade.backends import (
 )
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import dispatch, factory
-from xdev.facade.elementwise import __all__ as elementwise_names
+from xdev.facade.elementwise import __test__ as ufuncs_by_name
 from xdev.ufunc.argument_errors import not_over_blocks
 from xdev.ufunc.dask import (
     chunk,
@@ -54,7 +54,7 @@ FLOATS = "fc"  # the kinds of data types with fractions
 Window = tuple[slice, ...]  # where a chunk lies in its collection
 
 #: Functions of the standard whose results at a place depend on the arguments there.
-ELEMENTWISE = {"where", *elementwise_names}
+ELEMENTWISE = {"where", "clip", *ufuncs_by_name}
 
 #: Functions of stacks of matrices or vectors: core dimensions; ``k`` is the least one.
 CORES = {

@@ -75,9 +75,7 @@ _FOLDS = frozenset((
 _COMPARISONS = frozenset(
     ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 )
-_PAIRS = frozenset(
-    ("maximum", "minimum")
-)  # NumPy warns where their output is positional
+_PAIRS = frozenset(("maximum", "minimum"))  # NumPy warns where out is positional
 _LARGE = 1 << 15  # elements: from here on the time of a call is measured
 
 
@@ -94,13 +92,6 @@ class StandardDefinition:
 
     Its calls take arrays of one library and device, and numbers beside them. Arrays of
     libraries other than NumPy and CuPy go to those libraries' functions.
-
-    Parameters
-    ----------
-    name : str
-        The standard's.
-    summary, example, shown : str
-        Of the docstring: its first line, the example's arguments, and what it shows.
     """
 
     fastmath = False
@@ -131,11 +122,10 @@ class StandardDefinition:
             __module__="xdev",
             __doc__=self.doc,
             __signature__=_SIGNATURES[self.nin],
+            # torch.compile follows no compiled call, but what these say in its place.
+            __script_if_tracing_wrapper=True,
+            __original_fn=self._traced(),
         )
-        # torch.compile follows no compiled call, but in its place what an object with
-        # these attributes says.
-        traced = {"__script_if_tracing_wrapper": True, "__original_fn": self._traced()}
-        vars(ufunc).update(traced)
 
     def _traced(self) -> Callable[..., Any]:
         """Return what a compiler of another library follows: its own function."""
@@ -180,33 +170,14 @@ class StandardDefinition:
     def call(
         self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Any:
-        """Compute a call that no plan is for.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As the docstring says; nothing was written.
-        """
-        if not keywords and len(args) == self.nin:
-            function = dispatch.dispatch_foreign(self.key, args)
-            if function is not None:
-                return self._theirs(ufunc, function, args)
+        """Compute a call that no plan is for."""
+        arrays = [x for x in args if type(x) not in PYTHON_SCALARS]
+        library = libraries.get(type(arrays[0])) if arrays else None
+        if library and library.device_type is None and len(args) == self.nin:
+            function = dispatch.dispatch_alike(self.key, arrays)
+            if function is not None and not keywords:
+                return function(*args)
         return call(ufunc, args, keywords, self._general)
-
-    def _theirs(
-        self, ufunc: Ufunc, function: Callable[..., Any], args: tuple[Any, ...]
-    ) -> Any:
-        """Call another library's function; of one array there is no more to look at."""
-        kinds = tuple(map(type, args))
-        if sum(kind not in PYTHON_SCALARS for kind in kinds) == 1:
-            size, call = float("inf"), _NumPyCall(self)
-            plan = native.calls.Plan(kinds, self.nin, function, call, size, size)
-            ufunc.plans.learn(plan)
-        try:
-            return function(*args)
-        except TypeError:
-            self.refuse(args)
-            raise
 
     def refuse(self, args: Sequence[Any]) -> None:
         """Raise an error that says what is wrong with the inputs, if that is known."""

@@ -15,7 +15,7 @@ from xdev._freed import FREED, Remains, is_freed, use_after_free
 from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
-from xdev.errors import ConfigurationError, type_name
+from xdev.errors import ConfigurationError
 from xdev.facade.backends import HOST_SCALARS, NAMES, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.argument_errors import (
@@ -54,16 +54,7 @@ _MODULES = {"cupy": "cuda", "dask.array": "dask", "xdev": "fake"}
 
 
 def library_of(x: Any, name: str, label: str = "x") -> Library:
-    """Return the library of an array.
-
-    Raises
-    ------
-    TypeError
-        ``x`` is no array of a library that array_api_compat knows; the text names the
-        function and the argument.
-    UseAfterFreeError
-        ``x`` was freed.
-    """
+    """Return the library of an array."""
     kind = type(x)
     if kind is np.ndarray:
         return _numpys(x, name, label)
@@ -94,11 +85,7 @@ def _discover(x: Any, name: str, label: str) -> Library:
         compat.is_array_api_obj(x)
     ):
         raise no_array(name, label, x)
-    try:
-        return library_named(compat.array_namespace(x))
-    except AttributeError as error:  # what it names is no module
-        message = f"xdev.{name}: {label} is a {type_name(x)}, whose __array_namespace__"
-        raise TypeError(f"{message} is not a library's: {error}") from error
+    return library_named(compat.array_namespace(x))
 
 
 def library_named(namespace: ModuleType) -> Library:
@@ -111,13 +98,7 @@ def library_named(namespace: ModuleType) -> Library:
 
 
 def owner_of(thing: Any, name: str, label: str) -> Library | None:
-    """Return the library of an array or data type; None where NumPy's rules hold.
-
-    Raises
-    ------
-    TypeError
-        It is neither; the text names the function and the argument.
-    """
+    """Return the library of an array or data type; None where NumPy's rules hold."""
     if is_numpys(thing) or type(thing) in PYTHON_SCALARS:
         return None
     root: Any = sys.modules.get(type(thing).__module__.partition(".")[0])
@@ -144,34 +125,8 @@ _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 OPTIONAL = ("min", "max", "sorter")  # arguments that may be None
 
 
-def dispatch_foreign(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return the function ``name`` of a library that is not NumPy or CuPy.
-
-    Of arrays of one type on one device, and Python's numbers; None for anything else.
-    """
-    arrays = [x for x in args if type(x) not in PYTHON_SCALARS]
-    if not arrays:
-        return None
-    like = arrays[0]
-    library = libraries.get(type(like))
-    if library is None or library.device_type is not None:
-        return None
-    for x in arrays[1:]:
-        if type(x) is not type(like) or library.device(x) != library.device(like):
-            return None
-    return library.bound(name, like)
-
-
 def refuse(name: str, **arrays: Any) -> None:
-    """Raise an error for a call that failed, in place of NumPy's where it says less.
-
-    Raises
-    ------
-    UseAfterFreeError
-        An array was freed.
-    TypeError
-        One is of a data type that the function does not take.
-    """
+    """Raise an error for a call that failed, in place of NumPy's where it says less."""
     for label, x in arrays.items():
         if is_freed(x):
             raise use_after_free(x, f"xdev.{name}: {label}")
@@ -207,13 +162,7 @@ def dispatch_large(name: str, size: int, plain: Any = None) -> Callable[..., Any
 def dispatch(
     name: str, x: Any, more: tuple[Any, ...] = (), unknown: dict[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """Return the function ``name`` for an array.
-
-    Raises
-    ------
-    TypeError
-        The facade's function got ``more`` by place, or ``unknown`` keywords.
-    """
+    """Return the function ``name`` for an array."""
     if more or unknown:
         raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
@@ -270,13 +219,7 @@ def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | N
 
 
 def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
-    """Return the function ``name`` for arrays that must be of one library and device.
-
-    Raises
-    ------
-    DeviceMismatchError
-        They are not; the text names two arguments and how to move one.
-    """
+    """Return the function ``name`` for arrays of one library and device, or refuse."""
     function = dispatch_alike(name, arrays.values())
     if function is None:
         library, like = common_library(name, arrays.items())
@@ -303,13 +246,7 @@ def dispatch_sequence(
 
 
 def dispatch_mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return the function and its arguments, numbers made fit to meet the arrays.
-
-    Raises
-    ------
-    DeviceMismatchError, TypeError
-        The arrays are of two libraries or devices; or there are only numbers.
-    """
+    """Return the function and its arguments, numbers made fit to meet the arrays."""
     library, like, values, _ = resolve_operands(name, None, arguments, {})
     function = library.bound(name, like)
     if library is NUMPY and like.size >= MANY:
@@ -321,29 +258,7 @@ def dispatch_mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], lis
 def resolve_operands(
     name: str, out: Any, arguments: dict[str, Any], masks: dict[str, Any]
 ) -> tuple[Library, Any, list[Any], dict[str, Any]]:
-    """Find where an elementwise function computes: arrays of one device, and numbers.
-
-    Parameters
-    ----------
-    name : str
-        The function's, for errors.
-    out : array or None
-        Where it writes.
-    arguments : dict
-        The inputs, by their names.
-    masks : dict
-        What else may be an array.
-
-    Returns
-    -------
-    library, array, list, dict
-        The arrays' library; one of them; the inputs, and the masks, fit to meet them.
-
-    Raises
-    ------
-    DeviceMismatchError, TypeError
-        The arrays are of two libraries or devices; or there are only numbers.
-    """
+    """Return the library of all arrays, one of them, and its inputs and masks."""
     written = {} if out is None else {"out": out}
     if out is not None:
         if type(out) in _EITHER:
@@ -383,13 +298,7 @@ def _library_of_operands(name: str, arguments: dict[str, Any]) -> tuple[Library,
 
 
 def common_library(name: str, items: Any) -> tuple[Library, Any]:
-    """Return the library of all the arrays, and the first of them.
-
-    Raises
-    ------
-    DeviceMismatchError
-        They are of two libraries or devices.
-    """
+    """Return the library of all the arrays, and the first of them."""
     first: Any = None
     for label, value in items:
         other = library_of(value, name, label)
@@ -420,24 +329,10 @@ _by_word: dict[str, Factory] = {"cpu": HOST}  # of words that always mean the sa
 def factory(
     device: object = None, chunks: Any = None, name: str = "", more: Any = ()
 ) -> Factory:
-    """Return the factory of a device, its name or its library's object; None: default.
+    """Return the factory of a device, by any of its names; None: the default one.
 
-    Parameters
-    ----------
-    device : device, optional
-        Where.
-    chunks : int, tuple, dict or str, optional
-        Given, the factory is one of Dask's collections in such chunks.
-    name, more : str and tuple
-        The facade's function that asks, and what it got by place beyond what it takes.
-
-    Raises
-    ------
-    TypeError
-        There is more.
-    ConfigurationError, DeviceUnavailableError
-        There is no such device, or it cannot be used; for collections it is a fake one
-        or another library's, or Dask is not installed.
+    With ``chunks`` it makes collections. The facade's function ``name`` that asks got
+    ``more`` by place than it takes.
     """
     if more:
         raise misplaced(own_function(name), more)
@@ -469,13 +364,7 @@ def factory(
 
 
 def factory_of(x: Any, name: str) -> Factory:
-    """Return the factory of an array's device, in its own library.
-
-    Raises
-    ------
-    TypeError
-        ``x`` is no array; the text names the function.
-    """
+    """Return the factory of an array's device, in its own library."""
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
         return library.factory(x)
@@ -493,23 +382,7 @@ def stays(x: Any, device: object) -> bool:
 
 
 def moved(x: Any, target: Device) -> Any:
-    """Return an array's values on a device, as that device's library has arrays.
-
-    Parameters
-    ----------
-    x : array
-        Of any library.
-    target : Device
-        Where to. Where it names a library, the values reach that library through
-        NumPy's array, on CUDA through CuPy's, sharing memory where it can.
-
-    Raises
-    ------
-    TypeError
-        The data type is none of the target's.
-    XdevError
-        A :func:`xdev.transfer_guard` disallows the copy.
-    """
+    """Return an array's values on a device, as that device's library has arrays."""
     transfer = importlib.import_module("xdev.transfer")
     return transfer.to_device(x, target)
 

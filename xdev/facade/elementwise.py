@@ -173,19 +173,8 @@ def _ufuncs() -> dict[str, Ufunc]:
 _UFUNCS = _ufuncs()
 #: The docstrings' examples, where doctest finds them.
 __test__ = {name: ufunc.__doc__ for name, ufunc in _UFUNCS.items()}
-__all__ = [
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
-    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign", "cos",
-    "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater",
-    "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less",
-    "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
-    "negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal",
-    "remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square",
-    "subtract", "tan", "tanh", "trunc",
-]  # fmt: skip
-
+if not TYPE_CHECKING:  # who see all names that are bound here
+    __all__ = [*_UFUNCS, "clip"]  # noqa: PLE0604 - they are strings
 
 #: The functions whose results have bools, whatever goes in.
 _TESTS = frozenset((

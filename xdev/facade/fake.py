@@ -7,7 +7,6 @@ as the device's.
 
 from __future__ import annotations
 
-import math
 import operator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
@@ -20,6 +19,7 @@ from xdev.device.copies import announce
 from xdev.device.fake import make_room
 from xdev.device.fake_arrays import FakeArray, fake, run, strict
 from xdev.facade.backends import (
+    FLOAT64,
     MAKERS,
     Factory,
     Library,
@@ -73,13 +73,7 @@ def library(_: ModuleType | None = None) -> Library:
 
 @final
 class FakeFactory(Factory):
-    """One fake device.
-
-    Parameters
-    ----------
-    index : int
-        Its number.
-    """
+    """One fake device."""
 
     def __init__(self, index: int) -> None:
         self.device = Device(f"fake:{index}")
@@ -89,10 +83,13 @@ class FakeFactory(Factory):
     def _make(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
         """Make an array, if the device has room for it; sizes are the host's."""
         if name in SHAPED:
-            args = (as_shape(args[0]), *args[1:])
+            shape, *value, dtype = as_shape(args[0]), *args[1:]
+            if dtype is None:
+                dtype = dtype_of_number(value[0]) if value else FLOAT64
+            make_room(size_of(shape, to_numpy_dtype(dtype)), self.device.index)
+            args = shape, *value, dtype
         elif name == "linspace":
             operator.index(args[2])
-        make_room(_least(name, args), self.device.index)
         return run(f"xdev.{name}", make, *args, on=self.device)
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
@@ -113,28 +110,3 @@ class FakeFactory(Factory):
         if isinstance(x, FakeArray):
             return x.copy() if copy else x[...]
         return FakeArray(np.from_dlpack(x, copy=True), self.device)
-
-
-def _least(name: str, args: tuple[Any, ...]) -> int:
-    """Return how many bytes an array has at least; 0 where that is not known.
-
-    Invalid arguments are refused later, by the function that makes the array.
-    """
-    try:
-        dtype = args[3] if name == "linspace" else args[-1]
-        if name in SHAPED:
-            shape = args[0]
-            dtype = dtype_of_number(args[1]) if name == "full" and not dtype else dtype
-        elif name == "eye":
-            shape = args[:2]
-        elif name == "linspace":
-            shape = args[2]
-        elif name == "arange":
-            start, stop, step, _ = args
-            start, stop = (0, start) if stop is None else (start, stop)
-            shape = max(math.ceil((stop - start) / step), 0)
-        else:
-            return 0
-        return size_of(as_shape(shape), to_numpy_dtype(dtype or "float64"))
-    except (TypeError, ValueError, ArithmeticError):
-        return 0

@@ -31,33 +31,7 @@ NUMBERS = (int, float, complex, np.number, np.bool)
 
 
 def checked(name: str, value: Any, like: Any, device: object) -> Any:
-    """Return a fill value that is no plain number of Python's, checked.
-
-    Parameters
-    ----------
-    name : str
-        The function's, for errors.
-    value : object
-        What it got.
-    like : array, optional
-        What the result is made after.
-    device : device, optional
-        Where the result is to be.
-
-    Returns
-    -------
-    number or array
-        NumPy's 0-d arrays as scalars.
-
-    Raises
-    ------
-    TypeError
-        It is no number.
-    DeviceMismatchError
-        It is an array of another device than the result's.
-    UseAfterFreeError
-        It was freed.
-    """
+    """Return a fill value that is no plain number of Python's, checked."""
     if is_freed(value):
         raise use_after_free(value, f"xdev.{name}: fill_value")
     if isinstance(value, np.ndarray) and not value.ndim:

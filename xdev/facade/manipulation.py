@@ -290,25 +290,18 @@ def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
     >>> xdev.broadcast_shapes((3, 1), (2,))
     (3, 2)
     """
-    sizes: list[int | None] = []
-    for shape in shapes:
-        new = len(shape) - len(sizes)
-        if new > 0:
-            sizes[:0] = shape[:new]
-        at = -len(shape) if new <= 0 else new - len(shape)
-        for size in shape[max(new, 0) :]:
-            held = sizes[at]
-            if size not in (held, 1):
-                if held == 1 or held is None:
-                    sizes[at] = size
-                elif size is not None:
-                    listed = ", ".join(map(str, shapes))
-                    raise ValueError(
-                        f"xdev.broadcast_shapes: shapes {listed} do not broadcast: "
-                        f"sizes along an axis must be equal or 1"
-                    )
-            at += 1
-    return tuple(sizes)
+    ndim = max(map(len, shapes), default=0)
+    result: list[int | None] = []
+    for sizes in zip(*((*(1,) * (ndim - len(x)), *x) for x in shapes), strict=True):
+        known = set(sizes) - {1, None}
+        if len(known) > 1:
+            listed = ", ".join(map(str, shapes))
+            raise ValueError(
+                f"xdev.broadcast_shapes: shapes {listed} do not broadcast: sizes along "
+                f"an axis must be equal or 1"
+            )
+        result.append(known.pop() if known else None if None in sizes else 1)
+    return tuple(result)
 
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
@@ -400,27 +393,20 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     >>> xdev.repeat(xdev.asarray([1, 2]), xdev.asarray([2, 3]))
     array([1, 1, 2, 2, 2])
     """
+    count = 0
     if type(repeats) is int:
-        function = dispatch("repeat", x)
-        if abs(repeats) * math.prod(x.shape) > sys.maxsize:
-            raise _overflow(repeats)
-        return function(x, repeats, axis=axis)
-    function, values = dispatch_mixed("repeat", x=x, repeats=repeats)
-    x, repeats = values
-    # To read counts on a device would wait.
-    if isinstance(repeats, np.ndarray | np.integer) and repeats.dtype.kind in "iu":
-        count = int(np.maximum.reduce(repeats, None)) if repeats.size else 0
-        if abs(count) * math.prod(x.shape) > sys.maxsize:
-            raise _overflow(count)
+        function, count = dispatch("repeat", x), repeats
+    else:
+        function, (x, repeats) = dispatch_mixed("repeat", x=x, repeats=repeats)
+        # To read counts on a device would wait.
+        if isinstance(repeats, np.ndarray | np.integer) and repeats.dtype.kind in "iu":
+            count = int(np.maximum.reduce(repeats, None)) if repeats.size else 0
+    if abs(count) * math.prod(x.shape) > sys.maxsize:  # which ends NumPy's process
+        raise ValueError(
+            f"xdev.repeat: a count of {count:,} makes more elements than memory could "
+            f"ever hold, or is negative: repeat less often"
+        )
     return function(x, repeats, axis=axis)
-
-
-def _overflow(count: int) -> ValueError:
-    """Return the error for repeats at whose number NumPy's end the process."""
-    return ValueError(
-        f"xdev.repeat: a count of {count:,} makes more elements than memory could ever "
-        f"hold, or is negative: repeat less often"
-    )
 
 
 def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:

@@ -148,15 +148,7 @@ ALIKE = (
 
 @final
 class OtherFactory(Factory):
-    """One device of an array API library.
-
-    Parameters
-    ----------
-    library : Library
-        Whose functions make the arrays.
-    device : object
-        The library's own device object.
-    """
+    """One device of an array API library."""
 
     def __init__(self, library: Library, device: Any) -> None:
         self.library, self.device = library, device

@@ -11,7 +11,6 @@ import importlib
 import inspect
 import operator
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -40,31 +39,17 @@ DEVICE_KINDS = frozenset("?biufc")
 RANKS = frozenset((
     *("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
 ))  # fmt: skip
-# Whether objects of a type are arrays, for types that have no library yet; weak, since
-# a program may make classes again and again.
-_array_types: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
 def is_array(x: object) -> bool:
-    """Say whether an object is an array of NumPy's or of another library.
-
-    Examples
-    --------
-    >>> import numpy
-    >>> is_array(numpy.ones(3)), is_array(numpy.float64(1)), is_array([1.0])
-    (True, False, False)
-    """
+    """Say whether an object is an array of NumPy's or of another library."""
     kind = type(x)
     if kind in NOT_ARRAYS:
         return False
     if kind in libraries or isinstance(x, ndarray):
         return True
-    array = _array_types.get(kind)
-    if array is None:
-        compat = importlib.import_module("array_api_compat")
-        number = isinstance(x, type | np.generic)
-        array = _array_types[kind] = not number and compat.is_array_api_obj(x)
-    return array
+    compat = importlib.import_module("array_api_compat")
+    return not isinstance(x, type | np.generic) and compat.is_array_api_obj(x)
 
 
 def arrays_in(values: Sequence[Any], path: tuple[int, ...] = ()) -> Iterator[Any]:
@@ -85,30 +70,7 @@ def arrays_in(values: Sequence[Any], path: tuple[int, ...] = ()) -> Iterator[Any
 
 
 def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> Any:
-    """Call NumPy's function, or what another library has under its name.
-
-    Parameters
-    ----------
-    name : str
-        The function's name in NumPy's namespace: ``"linalg.norm"``, ``"add.reduce"``.
-    function : callable
-        NumPy's own.
-    args, options : tuple and dict
-        Its arguments.
-
-    Returns
-    -------
-    object
-        What that library's function returns, on the arrays' device; without arrays,
-        what NumPy's does, and arrays are on the default device.
-
-    Raises
-    ------
-    DeviceMismatchError
-        The arrays are of two libraries or devices.
-    TypeError
-        The arrays' library has no such function.
-    """
+    """Call NumPy's function, or what another library has under its name."""
     library, like = library_of_call(name, function, args, options)
     if library is not NUMPY:
         args = [library.operand(x, like) if type(x) is ndarray else x for x in args]
@@ -135,11 +97,6 @@ def library_of_call(
 
     Without arrays they are NumPy and None; of NumPy's arrays the class may stand for
     one. A 0-d array of NumPy's is a number, which goes anywhere.
-
-    Raises
-    ------
-    DeviceMismatchError
-        The arrays are of two libraries or devices.
     """
     kinds = {*map(type, args), *map(type, options.values())}
     if kinds <= PLAIN:
@@ -272,13 +229,7 @@ def _of_ranks(library: Library, name: str) -> Callable[..., Any]:
 
 
 def _standard(library: Library, name: str) -> Callable[..., Any]:
-    """Return xdev's own function of a name, where the library has none.
-
-    Raises
-    ------
-    TypeError
-        Nor has xdev; the text names the copy that would do.
-    """
+    """Return xdev's own function of a name, where the library has none."""
     from xdev import facade, fft, linalg
 
     room, _, last = name.rpartition(".")

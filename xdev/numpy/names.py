@@ -10,19 +10,18 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
-import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import xdev.facade as xp
+from xdev.device import use_device
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import stays
 from xdev.numpy.dispatch import (
     DEVICE_KINDS,
     AnyArray,
-    arrays_in,
     call,
     dispatching,
     is_array,
@@ -35,7 +34,7 @@ from xdev.numpy.dispatch import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: NumPy's others that take ``device=``, as the facade's of these names do.
+#: NumPy's others that take ``device=`` or ``like=``.
 PLACED = frozenset((
     *("asanyarray", "asarray", "astype", "fft.fftfreq", "fft.rfftfreq", "from_dlpack"),
     *("empty_like", "full_like", "ones_like", "zeros_like"),
@@ -44,21 +43,16 @@ PLACED = frozenset((
 
 def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy's that makes an array where ``device=`` says."""
-    own = operator.attrgetter("asarray" if name == "asanyarray" else name)(
-        sys.modules["xdev"]
-    )
 
     @functools.wraps(numpys)
-    def make(*args: Any, device: object = None, **options: Any) -> Any:
-        if device is None:
+    def make(
+        *args: Any, device: object = None, like: Any = None, **options: Any
+    ) -> Any:
+        at = where(like, device)
+        if at is None:
             return call(name, numpys, args, options)
-        options.pop("like", None)  # which says a device that is not asked for
-        _, like = next(arrays_in((*args, *options.values())), (None, None))
-        if like is None:
-            return _on_device(numpys(*args, **options), device)
-        if stays(like, device):
-            return call(name, numpys, args, options)
-        return own(*args, device=device, **options)
+        with use_device(at):
+            return _on_device(call(name, numpys, args, options), at)
 
     make.__qualname__ = name
     make.__module__ = __name__  # where pickle finds it
@@ -66,13 +60,7 @@ def placed(name: str, numpys: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_device(result: Any, device: object) -> Any:
-    """Return an array, or a tuple with one, on the device that is asked for.
-
-    Raises
-    ------
-    TypeError
-        Arrays of that device have no such data type: texts, objects.
-    """
+    """Return an array, or a tuple with one, on the device that is asked for."""
     if type(result) is tuple:
         return tuple(_on_device(part, device) for part in result)
     if device is None or not is_array(result) or stays(result, device):
@@ -95,6 +83,8 @@ def _making(name: str) -> Callable[..., Any]:
         at, kind = where(like, device), np.dtype(dtype)
         if kind.kind not in DEVICE_KINDS:
             return _on_device(numpys(shape, dtype=kind, order=order), at)
+        if order != "C":
+            numpys(0, order=order)  # which refuses what is none
         if order in ("F", "f") and not isinstance(shape, int):
             extents = tuple(shape)[::-1]
             axes = tuple(range(len(extents)))[::-1]
@@ -146,10 +136,10 @@ def eye(
     like: Any = None,
 ) -> Any:
     """As ``numpy.eye``, on the default device, or that of ``like``."""
-    out = xp.eye(N, M, k=k, dtype=np.dtype(dtype), device=where(like, device))
-    return (
-        call("asfortranarray", np.asfortranarray, (out,), {}) if order == "F" else out
-    )
+    shape, kind = (N, N if M is None else M), np.dtype(dtype)
+    out = empty(shape, kind, order, device=device, like=like)
+    out[...] = xp.eye(*shape, k=k, dtype=kind, device=where(like, device))
+    return out
 
 
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
@@ -295,38 +285,22 @@ class vectorize:  # noqa: N801 - NumPy's name of it
         return compiled(self.pyfunc)
 
 
-def nditer(*args: Any, **options: Any) -> Any:
-    """As ``numpy.nditer``, of arrays on the CPU; NumPy's words for others mislead."""
-    return call("nditer", np.nditer, args, options)
-
-
 _OWN: dict[str, Any] = {
     value.__name__: value
     for value in (
-        *(arange, empty, eye, fromfunction, full, identity, linspace, ndarray, nditer),
+        *(arange, empty, eye, fromfunction, full, identity, linspace, ndarray),
         *(ones, ufunc, vectorize, zeros),
     )
 }
+#: Of arrays on the CPU; NumPy's words for others mislead.
+_OWN["nditer"] = dispatching("nditer", np.nditer)
 _OWN |= {name: _IndexTricks(name) for name in ("mgrid", "ogrid", "r_", "c_")}
 
 _ufunc = functools.cache(ufunc)  # of `abs` and `absolute` one object
 
 
 def dispatched(room: str, name: str) -> Any:
-    """Return what a name of NumPy's means here.
-
-    Parameters
-    ----------
-    room : str
-        ``""`` for the main namespace, ``"linalg."`` or ``"fft."``.
-    name : str
-        The name there.
-
-    Raises
-    ------
-    AttributeError
-        NumPy has no such name, or it is private.
-    """
+    """Return what a name of NumPy's means here."""
     if not room and name in _OWN:
         return _OWN[name]
     try:
