@@ -263,7 +263,7 @@ class Loader:
         (2, {}, TypeError, "not iterable"),
         (np.array(3.0), {}, TypeError, "0-d array"),
     ],
-    ids=str,
+    ids=range(6),
 )
 def test_what_is_refused_has_started_no_iterable(
     device, iterable, options, error, text

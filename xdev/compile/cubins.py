@@ -380,6 +380,7 @@ def _compiled(
     options = core.ProgramOptions(
         arch=arch,
         std="c++20",
+        device_as_default_execution_space=True,  # of lambdas with template parameters
         fma=fma,
         include_path=[str(_folder()), *folders],
         define_macro=list(macros),
