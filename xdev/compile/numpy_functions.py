@@ -92,7 +92,7 @@ def _real(root: str) -> dict[str, Entry]:
     named |= {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(formulas, name))
-    return named | {"spacing": _python(_spacing)}
+    return named | {"spacing": _spacing}
 
 
 def _divisions(*, library: bool) -> dict[str, Entry]:
@@ -223,9 +223,10 @@ def _called(builder: Any, name: str, *values: Any) -> Any:
     return formulas.called(builder, name + suffix, kind, *values)
 
 
-def _spacing(x: Any) -> Any:
-    """Return the distance to the next float away from zero."""
-    return np.nextafter(x, np.copysign(math.inf, x)) - x
+def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    (x,) = values
+    end = _called(builder, "__nv_copysign", x.type(math.inf), x)
+    return builder.fsub(_called(builder, "__nv_nextafter", x, end), x)
 
 
 def _integral(integers: Callable[..., formulas.Integers], name: str) -> Entry:

@@ -394,7 +394,7 @@ def _operator(name: str) -> Any:
     def operator(self: Any, *others: Any) -> Any:
         if others and isinstance(others[0], list | tuple):
             return NotImplemented
-        return run(name.strip("_"), function, self, *others)
+        return run(f"x.{name}()", function, self, *others)
 
     operator.__name__ = name
     return operator

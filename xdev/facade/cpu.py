@@ -529,11 +529,20 @@ HOST = HostFactory()
 
 
 def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:
-    """Return the first value that is accepted in nested sequences, or None."""
-    if not isinstance(nested, list | tuple):
-        return nested if accepts(nested) else None
-    found = (first_in(x, accepts) for x in nested)
-    return next((x for x in found if x is not None), None)
+    """Return the first value that is accepted in nested sequences, or None.
+
+    Each sequence is looked through once: a list may contain itself.
+    """
+    seen, rest = set[int](), [nested]
+    while rest:
+        x = rest.pop()
+        if not isinstance(x, list | tuple):
+            if accepts(x):
+                return x
+        elif id(x) not in seen:
+            seen.add(id(x))
+            rest.extend(reversed(x))
+    return None
 
 
 def _is_of_another(x: Any) -> bool:

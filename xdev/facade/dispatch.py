@@ -15,7 +15,7 @@ from xdev._freed import FREED, Remains, is_freed, use_after_free
 from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, type_name
 from xdev.facade.backends import HOST_SCALARS, NAMES, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.argument_errors import (
@@ -85,7 +85,11 @@ def _discover(x: Any, name: str, label: str) -> Library:
         compat.is_array_api_obj(x)
     ):
         raise no_array(name, label, x)
-    return library_named(compat.array_namespace(x))
+    try:
+        return library_named(compat.array_namespace(x))
+    except AttributeError as error:  # what it names is no module
+        message = f"xdev.{name}: {label} is a {type_name(x)}, whose __array_namespace__"
+        raise TypeError(f"{message} is not a library's: {error}") from error
 
 
 def library_named(namespace: ModuleType) -> Library:
