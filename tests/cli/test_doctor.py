@@ -64,6 +64,14 @@ def no_cupy(m):
     m.patch.setattr(cuda, "_probe", cuda._probe.__wrapped__)
 
 
+def nothing_of_cuda(m):
+    def missing():
+        raise xdev.DeviceUnavailableError("cuda.core cannot be imported")
+
+    no_cupy(m)
+    m.patch.setattr(cubins, "installed", missing)
+
+
 def no_numba_cuda(m):
     m.machine("cupy_cuda13x")
     m.patch.setattr(_optional, "installed", lambda _: False)
@@ -142,6 +150,10 @@ SETUPS = [
     (wheel("cupy_cuda13x", "cupy_cuda12x", driver=None), "GPU", "skipped",
      "as said above", ""),
     (no_cupy, "GPU", "warning",
+     "CuPy is not installed, though a driver of CUDA 13 is there",
+     """'.[cu13]' in xdev's checkout"""),
+    (nothing_of_cuda, "CuPy", "ok", "", ""),
+    (nothing_of_cuda, "GPU", "warning",
      "CuPy is not installed, though a driver of CUDA 13 is there",
      """'.[cu13]' in xdev's checkout"""),
     (wheel("cupy_cuda13x", driver=12080, nvjitlink="13.0"), "CuPy", "broken",

@@ -154,6 +154,8 @@ def numba() -> Iterator[Problem]:
 def wheels() -> Iterator[Problem]:
     """Look whether there is one CuPy, of the driver's and the compiler's CUDA."""
     wheels, version = _cupy_wheels(), cuda.driver_version()
+    if not wheels:  # nor need the compiler be there
+        return
     newest = 12 if version is not None and version < cuda.FIRST_CUDA_13_DRIVER else 13
     extra = f"""python -m pip install ".[cu{newest}]" {CHECKOUT}"""
     anew = f"python -m pip uninstall {' '.join(wheels)}, then {extra}"
