@@ -26,6 +26,14 @@ def test_use_device_refuses_what_is_no_device_also_without_with(name):
         xdev.use_device(name)
 
 
+def test_a_device_is_no_context_manager_and_says_what_is():
+    with (
+        pytest.raises(TypeError, match=r"with xdev\.use_device\('fake:1'\):"),
+        xdev.Device("fake:1"),
+    ):
+        pass
+
+
 def test_use_device_decorates_functions_that_call_themselves():
     @xdev.use_device("fake:1")
     def seen(depth):

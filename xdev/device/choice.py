@@ -9,7 +9,7 @@ import sys
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, cast, final
 
 import numpy as np
 
@@ -140,6 +140,15 @@ class Device:
         if self.library is not None:
             return _natives(self.library).native(self.type, self.index)
         return registry.backend(self.type).native(self.index)
+
+    def __enter__(self) -> Never:
+        raise TypeError(
+            f"a Device is a name alone: the default device of a block is set by "
+            f"with xdev.use_device({str(self)!r}):"
+        )
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is entered; Python asks for it first."""
 
     def __str__(self) -> str:
         only = self.type == "cpu" and not self.index

@@ -69,8 +69,9 @@ class Segment:
 
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that holds an address, or None."""
-        ends = (chunk for chunk in self if address < chunk.address + chunk.nbytes)
-        return next(ends, None) if address >= self.address else None
+        if not self.address <= address < self.address + self.nbytes:
+            return None
+        return next(each for each in self if address < each.address + each.nbytes)
 
     def mend(self) -> None:
         """Make the chunks what their links forward say, whatever was half done.

@@ -50,9 +50,8 @@ def guvectorize(
         The core dimensions, where types come first, or by its name.
     target : "cpu", "parallel", "cuda" or None
         Where arrays in host memory are computed: by default on the CPU, with
-        ``"parallel"`` in threads that share the first loop dimension of a call with
-        ``out=``; ``"cuda"`` uploads them, computes and downloads. Arrays on a CUDA
-        device are computed there.
+        ``"parallel"`` in threads that share the loop indices; ``"cuda"`` uploads them,
+        computes and downloads. Arrays on a CUDA device are computed there.
     fastmath : bool
         Whether floating point arithmetic may be reordered and contracted.
     **options
