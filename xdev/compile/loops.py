@@ -100,7 +100,7 @@ def _engine(llvm: Any) -> Any:
 # Real NumPy ufuncs of loops, made through NumPy's C API.
 
 # Functions' places in NumPy's table.
-FROM_FUNC_AND_DATA_AND_SIGNATURE = 31
+FROM_FUNC_AND_DATA = 1
 REGISTER_LOOP_FOR_TYPE = 2
 USER = 256  # the first number of dtypes that others bring
 IDENTITIES = {0: 0, 1: 1, None: -1, "reorderable": -2}  # as NumPy numbers them
@@ -114,7 +114,6 @@ def register(
     name: str,
     doc: str,
     identity: int | str | None,
-    signature: str | None = None,
 ) -> np.ufunc:
     """Make a NumPy ufunc of one inner loop; the loop lives for ever.
 
@@ -128,8 +127,6 @@ def register(
         The ufunc's.
     identity : 0, 1, None or "reorderable"
         What a reduction of nothing is; None: reductions take one axis at a time.
-    signature : str, optional
-        The core dimensions of a generalized ufunc, as in ``"(n),(n)->()"``.
     """
     loops = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)(None)
@@ -138,21 +135,19 @@ def register(
     user = next((number for number in numbers if number >= USER), None)
     types = bytes(numbers) if user is None else b""
     texts = name.encode(), doc.encode()
-    dimensions = None if signature is None else signature.encode()
     # What the ufunc points into: NumPy copies none of it.
-    immortal((loops, data, types, texts, dimensions))
+    immortal((loops, data, types, texts))
     counts = int(user is None), len(inputs), len(outputs), IDENTITIES[identity]
     make = _function(
-        FROM_FUNC_AND_DATA_AND_SIGNATURE,
+        FROM_FUNC_AND_DATA,
         ctypes.py_object,
         *[ctypes.c_void_p] * 2,
         ctypes.c_char_p,
         *[ctypes.c_int] * 4,
         *[ctypes.c_char_p] * 2,
         ctypes.c_int,
-        ctypes.c_char_p,
     )
-    ufunc: np.ufunc = make(loops, data, types, *counts, *texts, 0, dimensions)
+    ufunc: np.ufunc = make(loops, data, types, *counts, *texts, 0)
     if user is not None:
         add = _function(
             REGISTER_LOOP_FOR_TYPE,
