@@ -152,7 +152,7 @@ SETUPS = [
     (no_cupy, "GPU", "warning",
      "CuPy is not installed, though a driver of CUDA 13 is there",
      """'.[cu13]' in xdev's checkout"""),
-    (nothing_of_cuda, "CuPy", "ok", "", ""),
+    (nothing_of_cuda, "CuPy", "skipped", "it is not installed", ""),
     (nothing_of_cuda, "GPU", "warning",
      "CuPy is not installed, though a driver of CUDA 13 is there",
      """'.[cu13]' in xdev's checkout"""),

@@ -155,6 +155,7 @@ def wheels() -> Iterator[Problem]:
     """Look whether there is one CuPy, of the driver's and the compiler's CUDA."""
     wheels, version = _cupy_wheels(), cuda.driver_version()
     if not wheels:  # nor need the compiler be there
+        yield SKIPPED, "it is not installed", ""
         return
     newest = 12 if version is not None and version < cuda.FIRST_CUDA_13_DRIVER else 13
     extra = f"""python -m pip install ".[cu{newest}]" {CHECKOUT}"""
@@ -185,7 +186,7 @@ def gpu() -> Iterator[Problem]:
     """Say why CUDA cannot be used, where the check of CuPy has not said it."""
     name = _config.device()
     reason = Device("cuda" if name == "auto" else name).reason
-    if reason and list(wheels()):
+    if reason and any(level == BROKEN for level, *_ in wheels()):
         yield SKIPPED, "it cannot be used, as said above", ""
     elif reason:
         wanted = _cupy_wheels() or name != "auto"
@@ -197,11 +198,14 @@ def compiler() -> Iterator[Problem]:
     if _cupy_wheels():
         cubins.adapter()
         cubins.check()
-    yield from ()
+    else:
+        yield SKIPPED, "CuPy is not installed", ""
 
 
 def cards() -> Iterator[Problem]:
     """Look for devices that other processes hold."""
+    if not _cuda_devices():
+        yield SKIPPED, "there is no GPU", ""
     for device in _cuda_devices():
         mode, free, total = _card(device)
         if mode != DEFAULT_MODE or not total:

@@ -333,12 +333,13 @@ class CoreFunction:
             for k, (dtype, ndim) in enumerate(types)
         )
         cores = dict(zip(self.names, self.layout.operands, strict=True))
+        kinds = dict(zip(self.names, arguments, strict=True))
         working = result_type(dtype for dtype, _ in types)
 
         def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
             WholeArrays(tree, scope, cores).generic_visit(tree)
 
-        function = typed(self.function, working, also)
+        function = typed(self.function, kinds, working, also)
         return CoreSpecialisation(function, arguments, inputs, outputs)
 
 

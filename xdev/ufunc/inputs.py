@@ -8,7 +8,7 @@ import linecache
 import sys
 from dis import get_instructions, opmap
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeGuard, final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from xdev.ufunc import sources
 from xdev.ufunc.sources import WEAK, FunctionScope, numpys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import CodeType
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -420,6 +420,43 @@ def refuse_arrays(
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
                 f"an argument{way}\n{shown(function.__code__, line)}"
             )
+
+
+def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:
+    """Refuse a function that adds to a number which it was given, and never reads it.
+
+    The caller's number stays as it is, as in Python, where arrays change.
+    """
+    source = sources.find(function.__code__)
+    nodes = [] if source is None else [*ast.walk(source.node)]
+    for name in numbers:
+        own = [node for node in nodes if _adds(node, name)]
+        within = {each for node in own for each in ast.walk(node)}
+        if own and not any(_reads(node, name) for node in nodes if node not in within):
+            raise TypeError(
+                f"{function.__name__}: {name} is a number, which {name} += … changes "
+                "for one point alone, and nothing reads it: give an array and write "
+                f"into it, in a kernel by xdev.atomic.add({name}, 0, value)\n"
+                f"{shown(function.__code__, own[0].lineno)}"
+            )
+
+
+def _adds(node: ast.AST, name: str) -> TypeGuard[ast.stmt]:
+    """Say whether a statement is ``name += …``, or ``name = name + …``."""
+    match node:
+        case ast.AugAssign(target=ast.Name(id=found)):
+            return found == name
+        case ast.Assign(targets=[ast.Name(id=found)]):
+            return found == name and any(_reads(x, name) for x in ast.walk(node.value))
+    return False
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return (
+        isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Load)
+    )
 
 
 def refuse_neighbours(function: Callable[..., Any]) -> None:

@@ -25,13 +25,14 @@ from xdev.ufunc.inputs import (
     positional,
     refuse_arrays,
     refuse_deferred_or_raising,
+    refuse_lost,
 )
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from xdev.ufunc.sources import FunctionScope
 
@@ -211,7 +212,7 @@ class KernelFunction:
             if check:
                 Checks(tree, scope, arrays).visit(tree)
 
-        function = typed(self.function, working, also)
+        function = typed(self.function, kinds, working, also)
         if check and not sources.find(self.function.__code__):
             message = f"{self.name}: no source, so that no bounds are checked"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
@@ -221,12 +222,14 @@ class KernelFunction:
 
 def typed(
     function: Callable[..., Any],
+    kinds: Mapping[str, Argument],
     working: np.dtype[Any],
     also: Callable[[ast.FunctionDef, FunctionScope], object],
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
     refuse_arrays(function, sources.outside(function), way="")
+    refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
     replace = partial(_replacement, function, working)
     rules = Rules((), working=working)
     return literals.typed(function, rules, replace, also).function
