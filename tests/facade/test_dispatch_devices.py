@@ -177,3 +177,12 @@ def refused(call, library, odd, alien):
     if len(list(operands(call))) == 2 and not library.lacks(call):
         for label in labels:
             follow(text, call.function, args, kw, label)
+
+
+def test_the_default_device_is_where_arrays_are_made():
+    x = np.ones(3)
+    with xdev.use_device("fake:1"):
+        for name, *args in ("zeros", 3), ("ones", 3), ("arange", 3), ("asarray", [1]):
+            assert xdev.device_of(getattr(xdev, name)(*args)) == "fake:1"
+        for there in xdev.asarray(x), xdev.ones_like(x), xdev.zeros(3, device="cpu"):
+            assert xdev.device_of(there) == "cpu"

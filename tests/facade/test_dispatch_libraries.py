@@ -169,3 +169,20 @@ def test_dask_computes_nothing_by_itself_and_says_what_must_be_joined(imported, 
         assert isinstance(one, da.Array)
         if call.path not in FREE:
             np.testing.assert_allclose(one.compute(), other, rtol=1e-6, atol=1e-8)
+
+
+def test_values_that_are_free_and_arguments_are_right(library):
+    put, host, sizes = library.put, library.host, np.diag([1.0, 0.1, 0.01])
+    x = np.asarray([3, 1, 3, 2, 1, 3])
+    values, first, inverse, counts = map(host, xdev.unique_all(put(x)))
+    np.testing.assert_array_equal(values[inverse], x)
+    assert dict(zip(values.tolist(), first.tolist(), strict=True)) == {1: 1, 2: 3, 3: 0}
+    times = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    assert times == {1: 2, 2: 1, 3: 3}
+    found = xdev.linalg.svd(put(sizes), full_matrices=False).S
+    np.testing.assert_allclose(host(found), np.diag(sizes), rtol=1e-6)
+    assert int(host(xdev.linalg.matrix_rank(put(100 * sizes), rtol=0.05))) == 2
+    m = np.asarray([[4, 1 + 1j], [1 - 1j, 3]])
+    upper = host(xdev.linalg.cholesky(put(m), upper=True))
+    np.testing.assert_allclose(upper.conj().T @ upper, m, rtol=1e-6)
+    assert not np.tril(upper, -1).any()

@@ -1,5 +1,7 @@
 """What a pool tells where a source answers wrongly, or fails."""
 
+import random
+
 import pytest
 
 from xdev.errors import OutOfMemoryError, XdevError
@@ -135,3 +137,46 @@ def test_what_a_failed_call_held_is_not_in_use_while_its_error_lives(act):
     stats = pool.stats()
     assert (stats.live, stats.allocated) == (2, sum(block.nbytes for block in held))
     assert error.value is not None
+
+
+def fails_at(at, policy):
+    """Use a pool whose source's call number ``at`` fails; return the calls, the faults.
+
+    After every step the accounts are those of a model.
+    """
+    source = FakeSource(128 << 20, faults={at})
+    pool, held, faults = Pool(source, policy=policy), [], 0
+    draw = random.Random(0)  # noqa: S311
+
+    def tried(call, *args):
+        nonlocal faults
+        try:
+            return call(*args)
+        except (MemoryError, RuntimeError) as error:
+            faults += "injected" in f"{error}{error.__cause__}"
+
+    for _ in range(60):
+        if draw.random() < 0.6:
+            block = tried(pool.acquire, draw.randrange(1, 8 << 20), draw.randrange(3))
+            held += [block] * (block is not None)
+            del block
+        elif held:
+            held.pop(draw.randrange(len(held)))
+        else:
+            tried(pool.reclaim)
+        stats = tried(pool.stats) or pool.stats()
+        in_use = sum(block.nbytes for block in held), len(held)
+        assert (stats.allocated, stats.live) == in_use
+        assert stats.reserved == sum(source.lent.values())
+    held.clear()
+    tried(pool.reclaim)
+    pool.reclaim()
+    assert source.lent == {}
+    return len(source.log), faults
+
+
+@pytest.mark.parametrize("policy", ["split", "binned", "simple", "none"])
+def test_a_fault_at_any_call_leaves_the_accounts_true(policy):
+    calls, none = fails_at(-1, policy)
+    assert none == 0
+    assert sum(fails_at(at, policy)[1] for at in range(calls)) > 0

@@ -292,3 +292,11 @@ def test_what_is_pinned_stays_itself_and_its_views_are(cuda):
     assert not xdev.is_pinned(xdev.zeros(3, device=cuda))
     assert xdev.is_pinned(xdev.pin(np.zeros(1 << 20)))
     assert not xdev.is_pinned(np.zeros(1 << 20))
+
+
+def test_copies_may_be_non_blocking(device):
+    x = xdev.pin(np.arange(3e5))
+    there = xdev.to_device(x, device, non_blocking=True)
+    back = xdev.to_numpy(there, non_blocking=True)
+    xdev.synchronize(device)
+    np.testing.assert_array_equal(back, np.arange(3e5))

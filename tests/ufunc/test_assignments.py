@@ -288,3 +288,21 @@ def test_an_edited_file_is_not_the_source_of_what_was_loaded_before(tmp_path):
     file.write_text(text.replace("7", "9"))
 
     assert xdev.vectorize(scope["f"])(np.array([63])).tolist() == [9]
+
+
+def test_a_number_on_one_way_and_a_bool_on_the_other_are_a_number(device):
+    @xdev.vectorize
+    def chosen(x):
+        y = 5
+        if x:
+            y = x
+        return y
+
+    @xdev.vectorize
+    def number(x):
+        return 2 if x else 5
+
+    x = np.array([False, True])
+    there = xdev.asarray(x, device=device)
+    for f, expected in (chosen, [5, 1]), (number, [5, 2]):
+        same(xdev.to_numpy(f(there)), np.asarray(expected), 0)

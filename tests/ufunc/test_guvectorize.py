@@ -323,3 +323,29 @@ def test_whole_arrays_that_may_have_another_shape_are_refused(function, device):
     words = r"elements are assigned in a loop|one element is|iadd of an array"
     with pytest.raises(TypeError, match=words):
         called(device, made, np.ones(3), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"axes": [0, 0]}, {"axes": [1, 1, 1]}, {"axes": [(1,), (1,), (0,)]}),
+        *({"axes": [-1, -1, 0]}, {"axis": 1}, {"axis": 1, "axes": None}, {}),
+    ],
+    ids=str,
+)
+def test_axes_that_are_kept_are_where_numpy_has_them(device, options):
+    @xdev.guvectorize("(n),(n)->()")
+    def product(x, y, out):
+        out[0] = 0.0
+        for i in range(x.shape[0]):
+            out[0] += x[i] * y[i]
+
+    x = np.arange(60.0).reshape(3, 4, 5)
+    there = xdev.asarray(x, device=device)
+    numpys = {key: value for key, value in options.items() if value is not None}
+    for keepdims in True, False:
+        if not keepdims and len(options.get("axes") or ()) > 2:
+            continue  # of the result, which has no such axis
+        found = product(there, there, keepdims=keepdims, **options)
+        expected = np.vecdot(x, x, keepdims=keepdims, **numpys)
+        np.testing.assert_array_equal(xdev.to_numpy(found), expected, strict=True)

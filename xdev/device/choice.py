@@ -261,9 +261,11 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
             return *LIBRARIES[library].place(native), library
     except (AttributeError, ValueError):
         pass
+    order = "; to_device(x, device) takes it second, adapt(device, x) first"
     raise ConfigurationError(
         f"{shown(native)} is not a device that xdev knows: use a string such as "
         f"'cpu' or 'cuda:0', an xdev.Device, or a device object of the array's library"
+        f"{order if hasattr(native, 'dtype') else ''}"
     )
 
 

@@ -7,6 +7,7 @@ use.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from numpy import (
@@ -49,5 +50,5 @@ if not TYPE_CHECKING:  # which go by the stars
         *("creation", "elementwise", "filling", "inspection", "linear_algebra"),
         *("manipulation", "searching", "statistical"),
     ):
-        __all__ += globals()[_topic].__all__
+        __all__ += import_module(f"xdev.facade.{_topic}").__all__
     __dir__ = __all__.copy  # what Tab shows

@@ -115,8 +115,9 @@ class Layout:
             )
         # Unlike other ufuncs' outputs, these may lack leading dimensions of length 1.
         most = max(map(len, reads), default=0)
-        whole = [(1,) * (most - len(shape)) + shape for shape in writes]
-        loop = broadcast(reads, whole, name)
+        if any(self.operands):
+            writes = [(1,) * (most - len(shape)) + shape for shape in writes]
+        loop = broadcast(reads, writes, name)
         return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]
 
 
@@ -190,34 +191,37 @@ def axes_of_cores(
 ) -> list[Shape]:
     """Return the axes of each operand's core dimensions, as a call's keywords say.
 
-    Where they are kept, those of an output are the input's, with length 1.
+    Where they are kept, an output has as many as an input, of length 1.
     """
-    counts = [len(own) for own in layout.operands]
-    nin = len(layout.inputs)
-    if keepdims and (any(counts[nin:]) or len(set(counts[:nin])) > 1):
+    nin, counts = len(layout.inputs), [len(own) for own in layout.operands]
+    if not isinstance(keepdims, bool | np.bool_):
+        raise TypeError(f"{name}: keepdims must be True or False, not {keepdims!r}")
+    several = len(set(counts[:nin])) > 1 or not counts[0]
+    if keepdims and (any(counts[nin:]) or several):
         raise TypeError(
             f"{name}: keepdims needs inputs of as many core dimensions each, and "
             f"outputs without any, not {layout.text}"
         )
+    whole = counts[:nin] + counts[:1] * (len(counts) - nin) if keepdims else counts
+    core_axes: list[Any] = [tuple(range(-count, 0)) for count in whole]
     if axis is not None:
-        if axes is not None or set(counts) - {0, 1}:
+        if axes is not None or max(counts) != 1:
             message = f"{name}: axis needs one core dimension, and no axes beside"
             raise TypeError(message)
-        core_axes = [(axis,) * count for count in counts]
-    elif axes is None:
-        core_axes = [tuple(range(-count, 0)) for count in counts]
-    else:
-        listed = axes if isinstance(axes, list) else []
-        core_axes = [one if isinstance(one, tuple) else (one,) for one in listed]
-        if len(core_axes) == nin and not any(counts[nin:]):
-            core_axes += [()] * (len(counts) - nin)
-        if [len(one) for one in core_axes] != counts:
-            raise TypeError(
+        core_axes = [(axis,) * count for count in whole]
+    elif axes is not None:
+        listed = axes if isinstance(axes, list) else [axes]
+        given = [one if isinstance(one, tuple) else (one,) for one in listed]
+        omitted = len(given) == nin and not any(counts[nin:])
+        core_axes[: len(given)] = given
+        if [len(one) for one in core_axes] != whole or not (
+            omitted or len(given) == len(counts)
+        ):
+            kind = ValueError if isinstance(axes, list) else TypeError
+            raise kind(
                 f"{name}: axes is a list with a tuple of axes for each operand, of "
-                f"{counts} core dimensions, not {axes}"
+                f"{whole} core dimensions, not {axes}"
             )
-    if keepdims:
-        core_axes[nin:] = core_axes[:1] * (len(counts) - nin)
     return [tuple(map(index, one)) for one in core_axes]
 
 
@@ -362,6 +366,8 @@ class CoreLoops:
             kept = (("1",) * len(layout.inputs[0]),) * function.nout
             layout = dataclasses.replace(layout, outputs=kept)
         np.asarray((), order=order)  # which refuses others than NumPy's
+        can_cast: Any = np.can_cast
+        can_cast("?", "?", casting)  # likewise
         typing = function.specialise(
             function.resolve([x.owner if isinstance(x, Number) else x for x in inputs]),
             [None if y is None else y.dtype for y in outputs],

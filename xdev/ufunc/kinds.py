@@ -69,8 +69,14 @@ def is_number(kind: Kind) -> bool:
     return type(kind) in WEAK
 
 
+class Count(int):
+    """The kind of what operators make of bools alone: Python's integers, and weak."""
+
+
 def weak(kind: Kind) -> type | None:
     """Return the class of a Python number, None of all else."""
+    if kind is Count:
+        return int
     number = kind if isinstance(kind, type) else type(kind)
     return number if number in WEAK else None
 
@@ -105,6 +111,8 @@ def joined(one: Kind, other: Kind) -> Kind:
     >>> joined(0, np.dtype("uint8")), joined(-1, np.dtype("uint8")), joined(1, 2)
     (dtype('uint8'), None, <class 'int'>)
     """
+    if any(same(kind, BOOL) for kind in (one, other)) and weak(one) != weak(other):
+        return INT64 if int in (weak(one), weak(other)) else together(one, other)
     both = together(one, other, part=joined)
     for number, kind in ((one, other), (other, one)):
         if type(number) is int and is_dtype(kind, "iu") and not fits(number, kind):
@@ -179,8 +187,9 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
             grown.append(float)
         largest = max(grown, key=WEAK.index)
         beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
-        operator_of_ints = largest is int and ufunc is not np.maximum
-        return INT64 if beside and operator_of_ints else largest
+        if largest is not int or ufunc is np.maximum:
+            return largest
+        return INT64 if beside else int if any(map(weak, kinds)) else Count
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))[-1]
 
 
@@ -264,7 +273,7 @@ def of_call(  # noqa: PLR0911 - one for each function
     if name == "divmod" and len(kinds) == 2:  # noqa: PLR2004 - the two divided
         both = operation(ast.FloorDiv(), *kinds), operation(ast.Mod(), *kinds)
         return (both[0],) * 2, both
-    if name == "abs" and not any(same(kind, BOOL) for kind in kinds):
+    if name == "abs":
         return kinds, operated(np.absolute, *kinds)
     if isinstance(function, type) and issubclass(function, np.generic):
         return None, _dtype(np.dtype(function))
@@ -303,7 +312,7 @@ def _extreme(kinds: Kinds) -> Called:
     kind = None if mixed(*kinds) else reduce(together, kinds, kinds[0])
     if kind is None or isinstance(kind, tuple):
         return None, None
-    python = is_dtype(kind, "iu") and any(each is int for each in kinds)
+    python = is_dtype(kind, "iu") and any(each in (int, Count) for each in kinds)
     taken = INT64 if python and kind != UNSIGNED else kind
     return (taken,) * len(kinds), weak(kind) or kind
 
@@ -462,7 +471,7 @@ class Rules:
         def dtype(kind: Kind, own: np.dtype[Any]) -> np.dtype[Any]:
             if kind is None:
                 return _of_result(own, INT64 if bools else self.working)
-            if bools and weak(kind) is int:  # a count of bools alone, as NumPy's sum
+            if bools and kind is Count:  # one of bools, as NumPy's sum
                 return BOOL
             return native(kind) if weak(kind) else result_dtype(kind, self.working)
 
