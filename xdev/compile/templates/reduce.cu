@@ -64,6 +64,21 @@ __device__ inline Placed<R> apply(Placed<R> a, Placed<R> b)
     return same ? b.place < a.place ? b : a : !nan && (other || beats) ? b : a;
 }
 
+// The fold of what a thread met first with what it met then: of equal values the first
+// stays, without a look at the places.
+template <class T>
+__device__ inline T follow(T a, T b)
+{
+    return apply(a, b);
+}
+
+template <class R>
+__device__ inline Placed<R> follow(Placed<R> a, Placed<R> b)
+{
+    const bool stays = STATISTIC == LARGEST ? b.value <= a.value : b.value >= a.value;
+    return stays || a.value != a.value ? a : b;
+}
+
 // What is folded of a value: the value, or more.
 template <class R>
 __device__ inline auto begun(R x, Size place)
@@ -119,7 +134,7 @@ struct Reader {
             T total = begun(value(block.value), start);
 #pragma unroll
             for (int i = 1; i < LANES; ++i) {
-                total = apply(total, begun(value(block.value + i), start + i));
+                total = follow(total, begun(value(block.value + i), start + i));
             }
             return total;
         } else {
@@ -169,8 +184,9 @@ struct Reader {
                     part[k] = in_order(all(block[k], begin + k * SPAN + lane * LANES));
                 }
 #pragma unroll
-                for (int k = 1; k < UNROLL; ++k) part[0] = apply(part[0], part[k]);
-                total = join(total, Part<T>{part[0], true});
+                for (int k = 1; k < UNROLL; ++k) part[0] = follow(part[0], part[k]);
+                if (total.any) part[0] = follow(total.value, part[0]);
+                total = {part[0], true};
             }
         }
         for (; begin < end; begin += SPAN) {
