@@ -340,6 +340,18 @@ class Pool:
             self.state.put_lists(old.free_lists)
         self.watch(old.listeners)
 
+    def __dir__(self) -> list[str]:
+        """Return what is for users: Tab offers it."""
+        return [
+            "acquire",
+            "allocated",
+            "name",
+            "reclaim",
+            "release",
+            "reserved",
+            "stats",
+        ]
+
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self.state.policy.name!r})"
 
