@@ -100,7 +100,7 @@ class Pool:
 
     Examples
     --------
-    >>> from xdev.memory.sources.fake import FakeSource
+    >>> from xdev.testing import FakeSource
     >>> pool = Pool(FakeSource(capacity=1 << 30), limit="1 GiB")
     >>> block = pool.acquire(1000)
     >>> block.nbytes, pool.stats().allocated
