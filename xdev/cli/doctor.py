@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-LEVELS = BROKEN, WARNING, OK = "broken", "warning", "ok"
-SKIPPED = "skipped"  # a setting is not valid that the check reads
+LEVELS = BROKEN, WARNING, OK, SKIPPED = "broken", "warning", "ok", "skipped"
 CHECKOUT = "in xdev's checkout"
 REINSTALL = f"python -m pip install -e . {CHECKOUT}"
 CUPY = {"cupy": None, "cupy_cuda11x": 11, "cupy_cuda12x": 12, "cupy_cuda13x": 13}
