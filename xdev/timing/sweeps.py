@@ -188,7 +188,8 @@ def _crossover(one: Runs, other: Runs) -> float | None:
         return None
     for (left, before), (right, after) in reversed(list(pairwise(points))):
         if before >= 0:
-            return left * (right / left) ** (before / (before - after))
+            share = before / (before - after)
+            return float(left * (right / left) ** share)
     return float(points[0][0])
 
 
