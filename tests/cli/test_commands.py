@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +108,14 @@ def test_what_differs_from_a_plain_machine_is_told(monkeypatch, capsys):
     unknown = [line for line in out.splitlines() if "is not a setting" in line]
     assert [line.split()[0] for line in unknown] == ["XDEV_TYPO"]
     assert "cupy: an allocator of the user's" in out
+
+
+def test_the_site_lists_the_settings_that_info_prints(capsys):
+    main(["info", "--json"])
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    page = Path(__file__).parents[2] / "docs" / "doctor.md"
+    listed = re.findall(r"^\| `(XDEV_\w+)`", page.read_text(), re.MULTILINE)
+    assert {name for name in settings if "is not" not in settings[name]} == {*listed}
 
 
 COMMANDS = ("bench", "cache", "doctor", "info", "memory", "timeit")
