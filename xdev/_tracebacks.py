@@ -17,11 +17,13 @@ from xdev.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: Whose frames below one of xdev's are no user's; Python's own too.
-LIBRARIES = sys.stdlib_module_names | {
-    "array_api_compat", "cuda", "cupy", "cupy_backends", "cupyx", "dask", "llvmlite",
-    "numba", "numba_cuda", "numpy", "scipy",
-}  # fmt: skip
+#: Whose frames below one of xdev's are no user's; of Python's own what xdev calls.
+LIBRARIES = frozenset((
+    "array_api_compat", "ast", "contextlib", "copy", "cuda", "cupy", "cupy_backends",
+    "cupyx", "dask", "dataclasses", "functools", "importlib", "inspect", "json",
+    "llvmlite", "numba", "numba_cuda", "numpy", "pathlib", "pickle", "scipy",
+    "threading",
+))  # fmt: skip
 HIDDEN = "__tracebackhide__"  # the local variable by which IPython and pytest hide
 
 
