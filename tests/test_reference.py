@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import xdev
@@ -49,6 +50,18 @@ def test_every_public_name_has_a_place():
         assert id(getattr(errors, name)) in placed, name
     topics = inspect.getmembers(facade, inspect.ismodule)
     assert {name for name, room in topics if hasattr(room, "__all__")} <= set(TEXTS)
+
+
+def test_tab_offers_what_objects_are_documented_to_have():
+    source = xdev.testing.FakeSource(capacity=1 << 20)
+    offered = {
+        xdev.add: {*dir(np.add), "reorderable", "target"},
+        xdev.memory.Pool(source): {*reference.PROMISED["Pool"], "name"},
+    }
+    for value, names in offered.items():
+        shown = {name for name in dir(value) if not name.startswith("_")}
+        assert shown <= names
+        assert all(hasattr(value, name) for name in shown)
 
 
 def test_no_place_is_empty():

@@ -14,6 +14,7 @@ CALLS = {
     "linear algebra": "xp.linalg.cholesky(-np.eye(2))",
     "a transfer": "xp.to_device(np.ones(3), 'abacus')",
     "a compiled ufunc": "xp.vectorize(lambda x: x.missing)(np.ones(3))",
+    "a number that does not fit": "xp.vectorize(lambda x: x + 300)(np.uint8(1))",
     "an assertion": "xp.testing.assert_allclose(np.ones(3), np.zeros(3))",
 }
 IMPORTS = "import numpy as np\nimport xdev as xp\n"

@@ -53,13 +53,18 @@ def unknown() -> list[str]:
     )
 
 
+def nearest(name: str, alike: float) -> str:
+    """Return the setting that a name nearly is, by that share; empty if none is."""
+    from difflib import get_close_matches  # takes long to import
+
+    return "".join(get_close_matches(name, SETTINGS, 1, alike))
+
+
 @cache
 def _warn_of_misspelt() -> None:
     """Warn of a variable that is nearly one of xdev's; others may be another's."""
     for name in unknown():
-        from difflib import get_close_matches  # takes long to import
-
-        for meant in get_close_matches(name, SETTINGS, 1, ALIKE):
+        if meant := nearest(name, ALIKE):
             message = f"{name} is not a setting of xdev, and ignored: use {meant}"
             warnings.warn(message, stacklevel=TOP_LEVEL)
 

@@ -15,12 +15,14 @@ from xdev import _config
 from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-#: Whose frames below one of xdev's are no user's.
+#: Whose frames below one of xdev's are no user's; of Python's own what xdev calls.
 LIBRARIES = frozenset((
-    "array_api_compat", "contextlib", "cuda", "cupy", "cupy_backends", "cupyx", "dask",
-    "functools", "llvmlite", "numba", "numba_cuda", "numpy", "scipy",
+    "array_api_compat", "ast", "contextlib", "copy", "cuda", "cupy", "cupy_backends",
+    "cupyx", "dask", "dataclasses", "functools", "importlib", "inspect", "json",
+    "llvmlite", "numba", "numba_cuda", "numpy", "pathlib", "pickle", "scipy",
+    "threading",
 ))  # fmt: skip
 HIDDEN = "__tracebackhide__"  # the local variable by which IPython and pytest hide
 
@@ -52,7 +54,10 @@ def install_in(shell: Any) -> None:
 
 
 def show(
-    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+    display: Callable[..., object] | None = None,
 ) -> None:
     """Print an error as the interpreter does, without frames that are no user's."""
     whole = [(each, each.__traceback__) for each in _linked(error)]
@@ -61,7 +66,7 @@ def show(
             for each, frames in whole:
                 each.__traceback__ = _filtered(frames)
             traceback = _filtered(traceback)
-        sys.__excepthook__(kind, error, traceback)
+        (display or sys.__excepthook__)(kind, error, traceback)
     finally:
         for each, frames in whole:
             each.__traceback__ = frames

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,10 +110,19 @@ def test_what_differs_from_a_plain_machine_is_told(monkeypatch, capsys):
     assert "cupy: an allocator of the user's" in out
 
 
+def test_the_site_lists_the_settings_that_info_prints(capsys):
+    main(["info", "--json"])
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    page = Path(__file__).parents[2] / "docs" / "doctor.md"
+    listed = re.findall(r"^\| `(XDEV_\w+)`", page.read_text(), re.MULTILINE)
+    assert {name for name in settings if "is not" not in settings[name]} == {*listed}
+
+
 COMMANDS = ("bench", "cache", "doctor", "info", "memory", "timeit")
+ACTIONS = ("cache clear", "cache path", "cache warm")
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", ["", *COMMANDS, *ACTIONS])
 def test_help_teaches_by_examples_in_80_columns(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
@@ -121,7 +132,7 @@ def test_help_teaches_by_examples_in_80_columns(command, capsys, monkeypatch):
 
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "--json" in text
-    assert f"xdev {command}" in text.partition("\n\n")[2]
+    assert f"xdev {command}" in text.partition("Examples\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -135,8 +146,8 @@ def test_help_teaches_by_examples_in_80_columns(command, capsys, monkeypatch):
     ],
 )
 def test_every_command_prints_json_and_nothing_else(words, keys, capsys):
-    words.insert(1 + (words[1:] == ["path"]), "--json")
+    places = (1, 2) if words[0] == "cache" else (1,)
+    for place in places[: len(words)]:
+        main([*words[:place], "--json", *words[place:]])
 
-    main(words)
-
-    assert json.loads(capsys.readouterr().out).keys() >= keys
+        assert json.loads(capsys.readouterr().out).keys() >= keys

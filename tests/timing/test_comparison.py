@@ -109,3 +109,5 @@ def test_what_cannot_be_compared_is_refused_before_any_call(
 ):
     with pytest.raises(error, match=text):
         compare(candidates, **options)
+    with pytest.raises(TypeError, match=f"by name, {WAY}"):
+        compare(never, never)

@@ -80,6 +80,11 @@ def test_power_laws_cross_where_they_do(slow, slower, where, scale):
         assert at == pytest.approx(max(n0, 1.0), rel=1e-6)
 
 
+def test_at_a_size_that_was_measured_the_crossing_is_that_size():
+    assert crossover({1: (2.0, 1.0), 10: (1.0, 1.0), 100: (1.0, 2.0)}) == 10
+    assert crossover({10: (1.0, 2.0), 1000: (1.0, 2.0)}) == 10
+
+
 def test_the_plot_is_a_png_by_matplotlib(found, tmp_path, monkeypatch):
     path = tmp_path / "sweep.png"
     found.plot(path)
@@ -97,3 +102,9 @@ def test_the_plot_is_a_png_by_matplotlib(found, tmp_path, monkeypatch):
 def test_no_sizes_are_refused(sizes):
     with pytest.raises(ValueError, match="sweep needs sizes"):
         sweep(sums, sizes)
+
+
+@pytest.mark.parametrize("wrong", [([1, 2], sum), ({"a": sum}, [1]), (sums, 3)])
+def test_what_is_no_sweep_is_refused_with_the_way_to_write_one(wrong):
+    with pytest.raises(TypeError, match=r"sweep\(lambda n: .*, sizes\), not "):
+        sweep(*wrong)

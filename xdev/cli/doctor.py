@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-LEVELS = BROKEN, WARNING, OK = "broken", "warning", "ok"
-SKIPPED = "skipped"  # a setting is not valid that the check reads
+LEVELS = BROKEN, WARNING, OK, SKIPPED = "broken", "warning", "ok", "skipped"
 CHECKOUT = "in xdev's checkout"
 REINSTALL = f"python -m pip install -e . {CHECKOUT}"
 CUPY = {"cupy": None, "cupy_cuda11x": 11, "cupy_cuda12x": 12, "cupy_cuda13x": 13}
@@ -30,6 +29,8 @@ CUPY = {"cupy": None, "cupy_cuda11x": 11, "cupy_cuda12x": 12, "cupy_cuda13x": 13
 DRIVERS = {12: "525.60", 13: "580.65"}
 COMPUTE_MODE = 20  # cudaDevAttrComputeMode
 DEFAULT_MODE, PROHIBITED = 0, 2  # its values; all others admit one process
+RATHER_ALIKE = 0.7  # share of its letters that a name has in common with what is meant
+UNSET = "unset {}; xdev info lists the settings that there are"
 FULL = 0.1  # the share of a device's memory that should be free
 
 # What a check found: a level, what is wrong, what to do.
@@ -96,7 +97,9 @@ def settings() -> Iterator[Problem]:
         except ConfigurationError as error:
             yield _split(BROKEN, str(error))
     for name in _config.unknown():
-        yield WARNING, f"{name} is not a setting of xdev", f"unset {name}"
+        meant = _config.nearest(name, RATHER_ALIKE)
+        way = f"use {meant}, or unset {name}" if meant else UNSET.format(name)
+        yield WARNING, f"{name} is not a setting of xdev", way
 
 
 def namesake() -> Iterator[Problem]:

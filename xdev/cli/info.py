@@ -67,11 +67,10 @@ def add_command(
     return command
 
 
-def add_json_to(*commands: argparse.ArgumentParser) -> None:
-    """Add the option ``--json`` to commands that print JSON then."""
+def add_json_to(command: argparse.ArgumentParser, default: object = False) -> None:
+    """Add the option ``--json`` to a command that prints JSON then."""
     about = "print JSON, for a program"
-    for command in commands:
-        command.add_argument("--json", action="store_true", help=about)
+    command.add_argument("--json", action="store_true", default=default, help=about)
 
 
 def print_json(facts: object) -> None:
@@ -105,10 +104,13 @@ def add_cache_to(commands: Any) -> None:
     about = "only what was not used for so many days"
     clear.add_argument("--older", type=days, default=0.0, metavar="DAYS", help=about)
     warm = add_command(actions, "warm", warmed)
-    warm.add_argument("--functions", type=names, help="names, with commas (all)")
-    about = f"({','.join(DTYPES)})"
+    about = "names, with commas between them (default: all)"
+    warm.add_argument("--functions", type=names, help=about)
+    about = f"names likewise (default: {','.join(DTYPES)})"
     warm.add_argument("--dtypes", type=names, default=DTYPES, help=about)
-    add_json_to(command, clear, warm, add_command(actions, "path", folder_of))
+    add_json_to(command)
+    for action in (clear, warm, add_command(actions, "path", folder_of)):
+        add_json_to(action, default=argparse.SUPPRESS)  # or it undoes cache --json
 
 
 def names(text: str) -> list[str]:
@@ -160,7 +162,13 @@ def listed(options: argparse.Namespace) -> int:
 
 
 def cleared(options: argparse.Namespace) -> int:
-    """Remove compiled code."""
+    """Remove compiled code.
+
+    Examples
+    --------
+      xdev cache clear               remove all of it
+      xdev cache clear --older 30    remove what was not used for 30 days
+    """
     latest = time.time() - options.older * DAY
     old = [(path, s) for path, s in _disk_cache.files() if s.st_mtime <= latest]
     for path, _ in old:
@@ -171,7 +179,17 @@ def cleared(options: argparse.Namespace) -> int:
 
 
 def warmed(options: argparse.Namespace) -> int:
-    """Compile the functions' CUDA kernels ahead."""
+    """Compile the functions' CUDA kernels ahead.
+
+    It needs a GPU. Programs then find the kernels on disk, where their first calls
+    would have compiled them.
+
+    Examples
+    --------
+      xdev cache warm                                all functions, three data types
+      xdev cache warm --functions add,sum,sort       these alone
+      xdev cache warm --dtypes float32,complex64     for these data types
+    """
     device = Device("cuda").require()
     own = [n for n in xdev.__all__ if isinstance(getattr(xdev, n), type(xdev.add))]
     every = sorted({*own, *FUNCTIONS})
@@ -209,7 +227,13 @@ def _warm(function: Callable[..., Any], x: Any) -> None:
 
 
 def folder_of(options: argparse.Namespace) -> int:
-    """Print the folder."""
+    """Print the folder.
+
+    Examples
+    --------
+      xdev cache path                where compiled code is kept
+      du -sh "$(xdev cache path)"    what it takes on disk
+    """
     return told_of_folder(options)
 
 
@@ -253,8 +277,14 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print devices, versions and settings, and try every device.
 
-    It tries a function and a ufunc on every device. What is wrong, and
-    what to do, tells xdev doctor; xdev info tells what there is.
+    It tries a function and a ufunc on every device: the exit status is 1 if one
+    fails. What is wrong, and what to do, tells xdev doctor.
+
+    Examples
+    --------
+      xdev info                    what is here, and does it work?
+      xdev info --json             the same for a program
+      XDEV_DEVICE=cuda xdev info   would a program find the GPU?
     """
     problems = {
         f"{device} {name}": try_operation(operation, device)

@@ -12,6 +12,7 @@ import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from xdev._tracebacks import show
 from xdev.cli.info import add_command, add_json_to, print_json
 from xdev.timing.sampling import SOURCE, begin_code
 
@@ -76,7 +77,8 @@ def run(options: argparse.Namespace) -> int:
             raise
         source = [f"{line}\n" for line in f"{setup}\n{statement}".split("\n")]
         linecache.cache[SOURCE] = len(source), None, source, SOURCE
-        traceback.print_exception(error)
+        # Not the interpreter's own, which reads files and not the lines above.
+        show(type(error), error, error.__traceback__, traceback.print_exception)
         return 1
     if options.json:
         print_json(asdict(timing) | {"notes": timing.notes})

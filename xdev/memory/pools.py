@@ -100,7 +100,7 @@ class Pool:
 
     Examples
     --------
-    >>> from xdev.memory.sources.fake import FakeSource
+    >>> from xdev.testing import FakeSource
     >>> pool = Pool(FakeSource(capacity=1 << 30), limit="1 GiB")
     >>> block = pool.acquire(1000)
     >>> block.nbytes, pool.stats().allocated
@@ -339,6 +339,18 @@ class Pool:
             old.free_lists.inherit()
             self.state.put_lists(old.free_lists)
         self.watch(old.listeners)
+
+    def __dir__(self) -> list[str]:
+        """Return what is for users: Tab offers it."""
+        return [
+            "acquire",
+            "allocated",
+            "name",
+            "reclaim",
+            "release",
+            "reserved",
+            "stats",
+        ]
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self.state.policy.name!r})"

@@ -178,6 +178,18 @@ def allocated(device: object = None, kind: str | None = None) -> int:
     kind : {"host", "pinned", "device"}, optional
         Which memory; None sums the device's kinds.
 
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such device, or it has no such kind: the text lists what there is.
+    DeviceUnavailableError
+        The device cannot be used.
+
     Examples
     --------
     >>> import xdev
@@ -207,7 +219,7 @@ def max_allocated(device: object = None, kind: str | None = None) -> int:
 def reserved(device: object = None, kind: str | None = None) -> int:
     """Return the bytes held from the system or the driver, used and cached [B].
 
-    Parameters are :func:`allocated`'s.
+    Parameters and errors are :func:`allocated`'s.
 
     Examples
     --------
@@ -221,7 +233,7 @@ def reserved(device: object = None, kind: str | None = None) -> int:
 def max_reserved(device: object = None, kind: str | None = None) -> int:
     """Return the most bytes held since the start or :func:`reset_peak` [B].
 
-    Parameters are :func:`allocated`'s.
+    Parameters and errors are :func:`allocated`'s.
 
     Examples
     --------
@@ -235,7 +247,7 @@ def max_reserved(device: object = None, kind: str | None = None) -> int:
 def reset_peak(device: object = None, kind: str | None = None) -> None:
     """Start the peaks afresh from what is in use now.
 
-    Parameters are :func:`allocated`'s.
+    Parameters and errors are :func:`allocated`'s.
 
     Examples
     --------
@@ -345,7 +357,7 @@ def get_limit(device: object = None, kind: str | None = None) -> int | None:
 def stats(device: object = None, kind: str | None = None) -> dict[str, int]:
     """Return the ledger under PyTorch's names.
 
-    Parameters are :func:`allocated`'s.
+    Parameters and errors are :func:`allocated`'s.
 
     Returns
     -------
@@ -407,7 +419,7 @@ def summary(device: object = None, kind: str | None = None) -> str:
     waited for all queued work, and called the source; and for each size class that has
     any, the blocks that are live and cached.
 
-    Parameters are :func:`allocated`'s.
+    Parameters and errors are :func:`allocated`'s.
 
     Examples
     --------

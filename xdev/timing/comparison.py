@@ -29,6 +29,7 @@ from xdev.transfer import to_device, to_numpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+    from typing import Never
 
     from xdev.timing.result import Timing
     from xdev.timing.verdict import Changes, Ratio
@@ -375,7 +376,7 @@ RUN_SECONDS = 0.01
 
 def compare(
     candidates: Mapping[str, Callable[[], object]],
-    *,
+    *more: Never,
     number: int | None = None,
     repeat: int = 11,
     device: Device | str | None = None,
@@ -443,7 +444,7 @@ def compare(
     """
     number = None if number is None else whole(number, "number")
     repeat = whole(repeat, "repeat")
-    _check_candidates(candidates)
+    _check_candidates(candidates, *more)
     moved = _bytes_by_name(candidates, nbytes)
     running: dict[str, Candidate] = {}
     first: tuple[str, object] | None = None
@@ -487,12 +488,18 @@ def _take_turns(turns: list[Candidate], rounds: int, done: Callable[[], None]) -
         turns.append(turns.pop(0))  # every round starts with another candidate
 
 
-def _check_candidates(candidates: object) -> None:
+def _check_candidates(candidates: object, *more: object) -> None:
     way = 'compare({"name": function without arguments, ...})'
-    if not isinstance(candidates, Mapping) or not all(
-        isinstance(name, str) and callable(call) for name, call in candidates.items()
+    if (
+        more
+        or not isinstance(candidates, Mapping)
+        or not all(
+            isinstance(name, str) and callable(call)
+            for name, call in candidates.items()
+        )
     ):
-        raise TypeError(f"compare takes functions by name, {way}, not {candidates!r}")
+        given = ", ".join(map(repr, (candidates, *more)))
+        raise TypeError(f"compare takes functions by name, {way}, not {given}")
     if not candidates:
         raise ValueError(f"compare needs at least one candidate: {way}")
 

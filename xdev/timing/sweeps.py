@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, log
+from math import log
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any, final
 
@@ -20,7 +21,7 @@ from xdev.timing.sampling import whole
 from xdev.timing.verdict import MARGIN, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from xdev.device import Device
@@ -180,15 +181,16 @@ def crossovers(times: Mapping[str, Runs]) -> list[str]:
 def _crossover(one: Runs, other: Runs) -> float | None:
     """Return the size from which on the first has the shorter times [s]."""
     points = [
-        (log(n), log(median(one[n]) / median(other[n])))
+        (n, log(median(one[n]) / median(other[n])))
         for n in sorted(one.keys() & other.keys())
     ]
     if not points or points[-1][1] >= -log(MARGIN):
         return None
     for (left, before), (right, after) in reversed(list(pairwise(points))):
         if before >= 0:
-            return exp(left + (right - left) * before / (before - after))
-    return exp(points[0][0])
+            share = before / (before - after)
+            return float(left * (right / left) ** share)
+    return float(points[0][0])
 
 
 def draw(times: Mapping[str, Runs], path: Path | str | IO[bytes]) -> None:
@@ -265,6 +267,8 @@ def sweep(
     ValueError
         No sizes, or one that is not a whole number of at least 1, or what ``compare``
         refuses.
+    TypeError
+        The candidates are no function of a size, or the sizes nothing to go through.
 
     Examples
     --------
@@ -275,6 +279,11 @@ def sweep(
     >>> sweep(sums, [4, 256], repeat=1).crossover("method", "built in") < 256
     True
     """
+    way = 'sweep(lambda n: {"name": function without arguments, ...}, sizes)'
+    if not callable(candidates):
+        raise TypeError(f"sweep takes a function of a size, {way}, not {candidates!r}")
+    if not isinstance(sizes, Iterable):
+        raise TypeError(f"sweep takes several sizes, {way}, not {sizes!r}")
     ordered = tuple(sorted({whole(n, "sweep needs sizes: each") for n in sizes}))
     if not ordered:
         raise ValueError("sweep needs sizes, whole numbers of at least 1")

@@ -191,6 +191,10 @@ class Ufunc(native.calls.Callable):
             raise AttributeError(message)
         object.__setattr__(self, name, value)
 
+    def __dir__(self) -> list[str]:
+        """Return what is for users: Tab offers it."""
+        return sorted({*object.__dir__(self)} - {"definition", "launches", "plans"})
+
     def __repr__(self) -> str:
         if self.signature:
             return f"<xdev gufunc {self.__name__!r} {self.signature}>"
