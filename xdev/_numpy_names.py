@@ -7,7 +7,7 @@ and the table of docs/coming-from/numpy.md; tests compute both sides of each row
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -104,17 +104,17 @@ DRAWN = _pairs(
 )
 
 
-def missing(room: str, name: str) -> AttributeError:
-    """Return the error for a name that a module of the standard's names lacks."""
+def refuse(room: str, name: str) -> NoReturn:
+    """Raise the error for a name that a module of the standard's names lacks."""
     way = advice(f"{room}.{name}".removeprefix("xdev."))
     if way is None and room == "xdev" and name in CUPYS:
         text = f"xdev has no {name!r} (CuPy's): use {CUPYS[name]}"
-        return AttributeError(text, name=name)
+        raise AttributeError(text, name=name)
     if way is None:  # Python looks for a name like it
         text = f"module {room!r} has no attribute {name!r}"
-        return AttributeError(text, name=name, obj=sys.modules[room])
+        raise AttributeError(text, name=name, obj=sys.modules[room])
     # Without the module: what has a name like it may do another thing.
-    return AttributeError(f"{room} has no {name!r} (NumPy's): {way}", name=name)
+    raise AttributeError(f"{room} has no {name!r} (NumPy's): {way}", name=name)
 
 
 def advice(name: str) -> str | None:

@@ -27,7 +27,7 @@ from xdev.ufunc.cpu import Errors, cost_model, share
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.facade.backends import Axes
+    from xdev.facade.backends import Axes, Function
 
     Part = Callable[[Any, Any, Any], object]
     ByLoop = Callable[[Any, Any], Callable[[int], None]] | None
@@ -224,11 +224,11 @@ def _along(
     return result
 
 
-def reduction(ufunc: Any) -> Callable[..., Any]:
+def reduction(ufunc: Any) -> Function:
     """Return what folds by a ufunc."""
 
     def function(
-        plain: Callable[..., Any],
+        plain: Function,
         x: Any,
         *,
         axis: Axes = None,
@@ -255,7 +255,7 @@ _add: Any = np.add.reduce
 _sum = reduction(np.add)
 
 
-def mean(plain: Callable[..., Any], x: Any, *, axis: Axes, keepdims: bool) -> Any:
+def mean(plain: Function, x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """Average floats; NumPy those that it computes in another type."""
     count = folded_count(x, axis)
     if not count:
@@ -264,7 +264,7 @@ def mean(plain: Callable[..., Any], x: Any, *, axis: Axes, keepdims: bool) -> An
 
 
 def var(
-    plain: Callable[..., Any], x: Any, *, axis: Axes, correction: float, keepdims: bool
+    plain: Function, x: Any, *, axis: Axes, correction: float, keepdims: bool
 ) -> Any:
     """Return the variance of floats, in two passes; NumPy others'."""
     count, result = folded_count(x, axis), None
@@ -286,7 +286,7 @@ def var(
     return result / (count - correction)
 
 
-def std(plain: Callable[..., Any], x: Any, **options: Any) -> Any:  # noqa: ARG001
+def std(plain: Function, x: Any, **options: Any) -> Any:  # noqa: ARG001
     """Return the root of the variance."""
     return np.sqrt(var(variance, x, **options))
 
@@ -298,7 +298,7 @@ def _spread(
     key: tuple[Any, ...],
     part: Callable[..., object],
     arrays: Sequence[Any],
-    plain: Callable[..., Any],
+    plain: Function,
     whole: Sequence[int] = (),
 ) -> Any:
     """Compute parts of a new array, of the same parts of arrays of its shape.
@@ -317,7 +317,7 @@ def _spread(
     return _quicker(key, math.prod(shape), lambda: plain(*arrays), shared)
 
 
-def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
+def astype(plain: Function, x: Any, dtype: Any) -> Any:
     """Return a copy in another data type, laid out as the array."""
     if x.dtype.kind == "c" and dtype.kind != "c":
         return plain(x, dtype)  # which warns of imaginary parts, once
@@ -333,7 +333,7 @@ def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
     return result
 
 
-def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
+def where(plain: Function, condition: Any, x1: Any, x2: Any) -> Any:
     """Choose, in blocks of the parts: NumPy's function makes a new array each time."""
     dtype, x = np.result_type(x1, x2), (condition, x1, x2)
     try:
@@ -352,7 +352,7 @@ def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
     return _spread(("where", dtype), part, arrays, np.where)
 
 
-def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> Any:
+def concat(plain: Function, arrays: Sequence[Any], *, axis: Any) -> Any:
     """Join arrays, each copied by several threads."""
     first = arrays[0]
     size = sum(x.size for x in arrays)
@@ -380,9 +380,7 @@ def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> An
     return _quicker(key, size, lambda: plain(arrays, axis=axis), shared)
 
 
-def take(
-    plain: Callable[..., Any], x: Any, indices: Any, *, axis: int | None = None
-) -> Any:
+def take(plain: Function, x: Any, indices: Any, *, axis: int | None = None) -> Any:
     """Take at indices along the first axis: threads share these."""
     first = axis == 0 or (x.ndim == 1 and axis in {None, -1})
     right = first and x.ndim > 0 and indices.ndim == 1 and x.size and indices.size
@@ -406,12 +404,10 @@ def take(
 # -- along axes -----------------------------------------------------------------------
 
 
-def sorting(name: str) -> Callable[..., Any]:
+def sorting(name: str) -> Function:
     """Return what sorts along an axis: threads share the lines."""
 
-    def function(
-        plain: Callable[..., Any], x: Any, *, axis: Any, **options: Any
-    ) -> Any:
+    def function(plain: Function, x: Any, *, axis: Any, **options: Any) -> Any:
         lines = x.ndim > 1 and type(axis) is int and -x.ndim <= axis < x.ndim
         if not lines:
             return plain(x, axis=axis, **options)
@@ -428,10 +424,10 @@ def sorting(name: str) -> Callable[..., Any]:
     return function
 
 
-def transform(name: str) -> Callable[..., Any]:
+def transform(name: str) -> Function:
     """Return a Fourier transform by SciPy, which has threads, where it is installed."""
 
-    def function(plain: Callable[..., Any], x: Any, **options: Any) -> Any:
+    def function(plain: Function, x: Any, **options: Any) -> Any:
         n, axes = options.get("n"), options.get("axes")
         # SciPy takes more, in its own way.
         same = n is None or (type(n) is int and n > 0)
@@ -447,7 +443,7 @@ def transform(name: str) -> Callable[..., Any]:
     return function
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Function] = {
     "sum": _sum,
     "max": reduction(np.maximum),
     "min": reduction(np.minimum),

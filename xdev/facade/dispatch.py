@@ -29,10 +29,10 @@ from xdev.ufunc.argument_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from types import ModuleType
 
-    from xdev.facade.backends import Factory, Library
+    from xdev.facade.backends import Factory, Function, Library
 
 #: Types whose objects go beside a NumPy array.
 BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
@@ -45,7 +45,7 @@ libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 
 #: Of a type of arrays, functions by plans for any device and stream, by their names:
 #: NotImplemented where no plan is for the arguments. Calls go there first.
-launches: dict[type, dict[str, Callable[..., Any]]] = {}
+launches: dict[type, dict[str, Function]] = {}
 
 
 _by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
@@ -153,7 +153,7 @@ LARGE = {
 }
 
 
-def dispatch_large(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
+def dispatch_large(name: str, size: int, plain: Any = None) -> Function:
     """Return the function for NumPy's arrays of so many elements together."""
     plain = OF_ARRAYS[name] if plain is None else plain
     if size < LARGE.get(name, size + 1):
@@ -165,7 +165,7 @@ def dispatch_large(name: str, size: int, plain: Any = None) -> Callable[..., Any
 
 def dispatch(
     name: str, x: Any, more: tuple[Any, ...] = (), unknown: dict[str, Any] | None = None
-) -> Callable[..., Any]:
+) -> Function:
     """Return the function ``name`` for an array."""
     if more or unknown:
         raise misplaced(own_function(name), more, unknown)
@@ -187,7 +187,7 @@ def dispatch_two(
     x2: Any,
     labels: tuple[str, str] = ("x1", "x2"),
     more: tuple[Any, ...] = (),
-) -> Callable[..., Any]:
+) -> Function:
     """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
     if more:
         raise misplaced(own_function(name), more)
@@ -203,7 +203,7 @@ def dispatch_two(
     return dispatch_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
 
-def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
+def dispatch_alike(name: str, arrays: Collection[Any]) -> Function | None:
     """Return the function ``name`` for arrays of one type on one device, or None."""
     size = 0
     for x in arrays:
@@ -222,7 +222,7 @@ def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | N
     return library.bound(name, next(iter(arrays)))
 
 
-def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
+def dispatch_all(name: str, **arrays: Any) -> Function:
     """Return the function ``name`` for arrays of one library and device, or refuse."""
     function = dispatch_alike(name, arrays.values())
     if function is None:
@@ -231,9 +231,7 @@ def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
     return function
 
 
-def dispatch_sequence(
-    name: str, label: str, arrays: Any, axis: Any = None
-) -> Callable[..., Any]:
+def dispatch_sequence(name: str, label: str, arrays: Any, axis: Any = None) -> Function:
     """Return the function ``name`` for a sequence of arrays: :func:`dispatch_all`."""
     if type(arrays) is list or type(arrays) is tuple:
         function = dispatch_alike(name, arrays)
@@ -249,7 +247,7 @@ def dispatch_sequence(
     return dispatch_all(name, **items)
 
 
-def dispatch_mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
+def dispatch_mixed(name: str, **arguments: Any) -> tuple[Function, list[Any]]:
     """Return the function and its arguments, numbers made fit to meet the arrays."""
     library, like, values, _ = resolve_operands(name, None, arguments, {})
     function = library.bound(name, like)
