@@ -422,6 +422,7 @@ OF_ARRAYS = Functions(
         "var": variance,
         "argmax": np.ndarray.argmax,
         "argmin": np.ndarray.argmin,
+        "matrix_transpose": operator.attrgetter("mT"),
         "nonzero": np.ndarray.nonzero,
         "permute_dims": np.ndarray.transpose,
         "repeat": lambda x, repeats, *, axis: x.repeat(repeats, axis),

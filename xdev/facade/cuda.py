@@ -25,8 +25,15 @@ from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
 from xdev.facade import cuda_copies, elementwise
-from xdev.facade.backends import MAKERS, Factory, Library, as_shape, to_numpy_dtype
-from xdev.facade.clipping import NUMBERS, clip
+from xdev.facade.backends import (
+    FLOAT64,
+    MAKERS,
+    Factory,
+    Library,
+    as_shape,
+    to_numpy_dtype,
+)
+from xdev.facade.clipping import clip
 from xdev.facade.cpu import (
     HOST,
     NUMPY,
@@ -270,12 +277,9 @@ def library(_: ModuleType | None = None) -> CuPyLibrary:
     return CuPyLibrary()
 
 
-#: These very objects, as small integers are.
-ZERO, ONE = 0, 1
+ZERO = 0  # this very object, as small integers are
 #: More elements than any device holds: beyond, CuPy's own count of bytes overflows.
 TOO_MANY = 2**59
-#: Data types that CuPy takes as they are, and more quickly than their ``numpy.dtype``.
-CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
 
 @final
@@ -292,10 +296,7 @@ class CudaFactory(Factory):
                 setattr(self, name, guarded(getattr(self, name), device))
 
     def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
-        if dtype is None:
-            dtype = np.float64
-        elif type(dtype) is not type or dtype not in CUPYS:
-            dtype = to_numpy_dtype(dtype)
+        dtype = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
         try:
             count = shape if type(shape) is int else math.prod(shape)
         except TypeError:
@@ -319,8 +320,6 @@ class CudaFactory(Factory):
         if value is ZERO:
             out.data.memset_async(0, out.nbytes)
             return out
-        if value is ONE:
-            return cuda_copies.assign(out, out.dtype.type(1))
         host = (
             np.asarray(value).astype(out.dtype)
             if hasattr(value, "dtype")
@@ -338,12 +337,7 @@ class CudaFactory(Factory):
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if stop is None:
             start, stop = 0, start
-        kinds = {type(start), type(stop), type(step)}
-        kind: Any = None
-        if dtype is not None:
-            kind = to_numpy_dtype(dtype)
-        elif kinds <= NUMBERS:  # CuPy would ask numpy.dtype of each
-            kind = np.float64 if float in kinds else np.int64
+        kind = None if dtype is None else to_numpy_dtype(dtype)
         return self.cupy.arange(start, stop, step, kind)
 
     def linspace(

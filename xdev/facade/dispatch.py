@@ -66,6 +66,16 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
     return library
 
 
+def is_array(x: object) -> bool:
+    """Say whether an object is an array, NumPy's scalar, or a class with such names."""
+    known = type(x) in libraries or isinstance(x, np.ndarray)
+    return known or bool(_compat().is_array_api_obj(x))
+
+
+def _compat() -> Any:
+    return importlib.import_module("array_api_compat")
+
+
 def _numpys(x: Any, name: str, label: str) -> Library:
     """Return NumPy's library, unless its array was freed."""
     if x.dtype in FREED:
@@ -79,14 +89,11 @@ def _discover(x: Any, name: str, label: str) -> Library:
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(x, cupy.ndarray):
         return library_named(cupy)
-    compat = importlib.import_module("array_api_compat")
     # Not of classes: the class numpy.float64 has __array_namespace__ as well.
-    if isinstance(x, type | list | tuple | str | np.generic) or not (
-        compat.is_array_api_obj(x)
-    ):
+    if isinstance(x, type | list | tuple | str | np.generic) or not is_array(x):
         raise no_array(name, label, x)
     try:
-        return library_named(compat.array_namespace(x))
+        return library_named(_compat().array_namespace(x))
     except AttributeError as error:  # what it names is no module
         message = f"xdev.{name}: {label} is a {type_name(x)}, whose __array_namespace__"
         raise TypeError(f"{message} is not a library's: {error}") from error
@@ -109,8 +116,7 @@ def owner_of(thing: Any, name: str, label: str) -> Library | None:
     if hasattr(thing, "dtype") or root is None:
         library = library_of(thing, name, label)
     elif hasattr(root, "empty"):  # of the library that a data type is of
-        compat = importlib.import_module("array_api_compat")
-        library = library_named(compat.array_namespace(root.empty(0)))
+        library = library_named(_compat().array_namespace(root.empty(0)))
     else:
         listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
         raise TypeError(
