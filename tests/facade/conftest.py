@@ -230,11 +230,14 @@ MODULES = {
 
 @pytest.fixture(params=[*MODULES, pytest.param("cupy", marks=pytest.mark.cuda)])
 def library(request, imported):
-    """Each array library in turn."""
+    """Each array library in turn; with two GPUs the current one stays current."""
     if request.param == "cupy":
         request.getfixturevalue("cuda")
-        return Library("cupy", importlib.import_module("cupy"))
-    return Library(request.param, imported(MODULES[request.param]))
+        cupy = importlib.import_module("cupy")
+        yield Library("cupy", cupy)
+        assert cupy.cuda.runtime.getDevice() == 0
+    else:
+        yield Library(request.param, imported(MODULES[request.param]))
 
 
 @pytest.fixture(params=CALLS, ids=map(str, CALLS))

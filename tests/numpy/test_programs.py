@@ -23,33 +23,11 @@ def jacobi(np):
     return a
 
 
-def statistics(np):
-    data = np.linspace(-1, 1, 60).reshape(20, 3) ** np.array([1, 2, 3])
-    centred = (data - np.mean(data, axis=0)) / np.std(data, axis=0, ddof=1)
-    values = np.linalg.eigvalsh(np.cov(centred, rowvar=False))
-    assert isinstance(data, np.ndarray)
-    return np.concatenate([values, np.percentile(data, [25, 75])])
-
-
-def spectrum(np):
-    signal = np.sin(2 * np.pi * 5 * np.arange(0, 1, 1 / 64))
-    power = np.abs(np.fft.rfft(signal)) ** 2
-    return np.where(power > 1, np.fft.rfftfreq(signal.size, 1 / 64), 0.0)
-
-
-PROGRAMS = [
-    jacobi,
-    statistics,
-    spectrum,
-]
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_numpy_program_gives_numpys_numbers_on_every_device(device, program):
-    wanted = program(numpy)
+def test_a_numpy_program_gives_numpys_numbers_on_every_device(device):
+    wanted = jacobi(numpy)
 
     with xdev.use_device(device):
-        result = program(xdev.numpy)
+        result = jacobi(xdev.numpy)
 
     assert xdev.device_of(result) == device
     numpy.testing.assert_allclose(xdev.to_numpy(result), wanted, rtol=1e-10, atol=1e-12)
@@ -101,10 +79,8 @@ def test_archives_are_read_to_the_default_device(device, tmp_path, save):
     assert xdev.device_of(text) == "cpu"
 
 
-def test_like_says_the_device(device):
-    np = xdev.numpy
-    x = xdev.asarray([1.0, 2.0], device=device)
-
+def test_arrays_among_the_arguments_say_the_device(device):
+    np, x = xdev.numpy, xdev.asarray([1.0, 2.0], device=device)
     for result in (np.zeros(3, like=x), np.full(2, x), np.array([x, x]), np.r_[x, x]):
         assert xdev.device_of(result) == device
 
