@@ -71,8 +71,11 @@ def test_dtypes_go_along(library, name):
     for kind in (xdev.float32, "float32", np.dtype("float32"), np.float32):
         made = MAKERS[name](device=device, dtype=kind)
         assert xdev.isdtype(made.dtype, xdev.float32)
-    with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
-        MAKERS[name](device=device, dtype="float33")
+    for wrong in ("float33", 3.5, object()):
+        with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
+            MAKERS[name](device=device, dtype=wrong)
+        with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
+            xdev.astype(library.put(X), wrong)
 
 
 @pytest.mark.parametrize("name", [*MAKERS, *INFO])

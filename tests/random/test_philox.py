@@ -1,6 +1,5 @@
 """The words, against the published vectors and a model in Python's integers."""
 
-import numpy as np
 import pytest
 from model import philox as model, words
 
@@ -43,12 +42,6 @@ def test_words_are_the_models_on_every_device(rng, key, call):
 
     expected = [word for index in range(201) for word in words(index, key, call)]
     assert xdev.to_numpy(found).tolist() == expected[:401]
-
-
-def test_the_key_comes_from_numpys_seed_sequence():
-    (expected,) = np.random.SeedSequence([1, 2]).generate_state(1, np.uint64)
-
-    assert Philox([1, 2]).take() == (int(expected), 0)
 
 
 def test_calls_are_counted_across_64_bits():
