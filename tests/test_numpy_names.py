@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from running import there
 
 import xdev
 
@@ -76,14 +77,6 @@ def cases(call, remark, device):
         }
 
 
-def moved(value, device):
-    if isinstance(value, list):
-        return [moved(each, device) for each in value]
-    if isinstance(value, np.ndarray):
-        return xdev.to_device(value, device)
-    return value
-
-
 def assert_same(own, numpys, rtol):
     if isinstance(numpys, tuple):
         assert isinstance(own, tuple)
@@ -111,7 +104,7 @@ def test_both_sides_of_a_row_give_the_same(device, row):
             continue  # NumPy's has none of this shape or data type
         if call.startswith("swapaxes") and case["i"] == case["j"]:
             continue  # nothing to do
-        scope = {name: moved(value, device) for name, value in case.items()}
+        scope = dict(zip(case, there(device, *case.values()), strict=True))
         with xdev.use_device(device):
             own = eval(SAME[row], {"xp": xdev, **scope})  # noqa: S307 - the table's
         short = case["x"].dtype in (np.float32, np.float16)

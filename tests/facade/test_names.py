@@ -10,6 +10,7 @@ from types import FunctionType
 import array_api_strict
 import numpy as np
 import pytest
+from running import there
 
 import xdev
 from xdev import facade
@@ -167,14 +168,6 @@ OPTIONS = [
 ]
 
 
-def moved(value, device):
-    if isinstance(value, list) and isinstance(value[0], np.ndarray):
-        return [moved(each, device) for each in value]
-    return (
-        xdev.asarray(value, device=device) if isinstance(value, np.ndarray) else value
-    )
-
-
 def results(result):
     """Return a result's arrays as NumPy's."""
     many = result if isinstance(result, tuple) else (result,)
@@ -187,7 +180,7 @@ def test_by_place_by_keyword_and_numpys_are_the_same(device, path):
     function, numpys = lookup(path), lookup(path, np)
     args, more = CALLS[path]
     names = by_place(function)[len(args) : len(args) + len(more)]
-    mine, extras = moved(list(args), device), [moved(each, device) for each in more]
+    mine, extras = there(device, *args), there(device, *more)
     for count in range(1, len(more) + 1):
         options = dict(list(zip(names, extras, strict=True))[:count])
         with xdev.use_device(device):
