@@ -1,16 +1,7 @@
 """Calls of SciPy's functions with array API support; ``put`` makes a device's array."""
 
 import numpy as np
-from scipy import (
-    differentiate,
-    fft,
-    integrate,
-    linalg,
-    ndimage,
-    signal,
-    special,
-    stats,
-)
+from scipy import differentiate, fft, integrate, linalg, ndimage, signal, special, stats
 from scipy.optimize import elementwise
 from scipy.spatial.transform import Rotation
 

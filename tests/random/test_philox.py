@@ -8,11 +8,7 @@ from xdev.random import Philox
 
 # Random123's kat_vectors, lines "philox4x32 10": counter, key, words
 KNOWN = [
-    (
-        (0, 0, 0, 0),
-        (0, 0),
-        (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8),
-    ),
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
     (
         (0xFFFFFFFF,) * 4,
         (0xFFFFFFFF,) * 2,

@@ -334,9 +334,7 @@ class Functions(dict[str, Any]):
     __slots__ = ("_find",)
 
     def __init__(
-        self,
-        find: Callable[[str], Function],
-        functions: Mapping[str, Function] = {},
+        self, find: Callable[[str], Function], functions: Mapping[str, Function] = {}
     ) -> None:
         super().__init__(functions)
         self._find = find
@@ -393,19 +391,14 @@ class Library:
         return value[()] if type(value) is np.ndarray and not value.ndim else value
 
     def write(
-        self,
-        name: str,
-        function: Function,
-        values: list[Any],
-        out: Any,
-        **keywords: Any,
+        self, name: str, function: Function, values: list[Any], out: Any, **options: Any
     ) -> Any:
         """Compute into ``out``, checked before anything is written; return it."""
-        shape = result_shape([*values, keywords.get("where")])
+        shape = result_shape([*values, options.get("where")])
         if out.shape != shape:
             raise misfit(name, out, shape, self.wanted(name, function, values))
         try:
-            return function(*values, out=out, **keywords)
+            return function(*values, out=out, **options)
         except (TypeError, ValueError):
             self.refuse(name, function, values, out)
             raise

@@ -156,11 +156,7 @@ def _folded(
 
 
 def _of_parts(
-    key: tuple[Any, ...],
-    x: Any,
-    dtype: Any,
-    part: Part,
-    by_loop: ByLoop,
+    key: tuple[Any, ...], x: Any, dtype: Any, part: Part, by_loop: ByLoop
 ) -> Any:
     """Return the folds of parts of all elements."""
     folds, full = np.empty(-(-x.size // PART), dtype), x.size // PART

@@ -366,7 +366,7 @@ def linspace(
     device: object = None,
     endpoint: bool = True,
     chunks: Any = None,
-    **unknown: Never,
+    **rest: Never,
 ) -> Any:
     """Evenly spaced numbers over a range.
 
@@ -404,8 +404,8 @@ def linspace(
     >>> xdev.linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    if unknown:
-        raise misplaced(linspace, more, unknown)
+    if rest:
+        raise misplaced(linspace, more, rest)
     where = factory(device, chunks, "linspace", more)
     try:
         return where.linspace(start, stop, num, dtype, endpoint)

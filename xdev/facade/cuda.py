@@ -219,17 +219,12 @@ class CuPyLibrary(Library):
         return int(x.data.device_id) if self.multi_device else None
 
     def write(
-        self,
-        name: str,
-        function: Function,
-        values: list[Any],
-        out: Any,
-        **keywords: Any,
+        self, name: str, function: Function, values: list[Any], out: Any, **options: Any
     ) -> Any:
         """Compute into ``out``; its casting is checked by CuPy, before it computes."""
         if not live_streams.several:  # then no pool may have seen the stream
             mark_uses((*values, out), self.device(out))
-        return super().write(name, function, values, out, **keywords)
+        return super().write(name, function, values, out, **options)
 
     def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
         """Return the data type of a result: NumPy's."""

@@ -221,7 +221,7 @@ def clip(
     min: Any = None,
     max: Any = None,
     out: Array | None = None,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Limit each element to the range from ``min`` to ``max``.
 
@@ -256,8 +256,8 @@ def clip(
     >>> xdev.clip(xdev.asarray([-1.0, 0.5, 7.0]), 0, 1)
     array([0. , 0.5, 1. ])
     """
-    if unknown:
-        raise misplaced(clip, (), unknown)
+    if rest:
+        raise misplaced(clip, (), rest)
     if out is None and type(min) in _BOUNDS and type(max) in _BOUNDS:
         if type(x) in launches:
             result = launches[type(x)]["clip"](x, min, max)

@@ -349,7 +349,7 @@ def argsort(
     *more: Never,
     descending: bool = False,
     stable: bool = True,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Indices that sort along an axis.
 
@@ -380,7 +380,7 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
-    function = dispatch("argsort", x, more, unknown)
+    function = dispatch("argsort", x, more, rest)
     return function(x, axis=axis, descending=descending, stable=stable)
 
 
@@ -391,7 +391,7 @@ def sort(
     *more: Never,
     descending: bool = False,
     stable: bool = True,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Sorted copy along an axis.
 
@@ -422,7 +422,7 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
-    function = dispatch("sort", x, more, unknown)
+    function = dispatch("sort", x, more, rest)
     return function(x, axis=axis, descending=descending, stable=stable)
 
 
