@@ -46,12 +46,16 @@ def _quicker(
     size: int,
     alone: Callable[[], Any],
     shared: Callable[[int], Any],
-    model: Callable[[], CostModel] = cost_model,
+    loop: Callable[[int], Any] | None = None,
 ) -> Any:
     """Compute in one thread, or by ``shared(grain)`` in several; note the time.
 
-    ``key`` stands for the calls that take the same time for an element.
+    ``key`` stands for the calls that take the same time for an element. ``loop`` serves
+    in the place of ``shared``, if there is one, and needs no interpreter's lock.
     """
+    if loop:
+        key, shared = (*key, "loop"), loop
+    model = CostModel if loop else cost_model
     cost = _costs.get(key) or _costs.setdefault(key, model())
     start = perf_counter()
     if cost.is_worth_threads(size):
@@ -171,6 +175,7 @@ def _of_parts(
     def shared(_: int) -> None:
         threads.run(work, len(folds))
 
+    native = None
     if by_loop and full:
         fold = by_loop(x[: full * PART].reshape(full, PART), folds[:full])
 
@@ -178,9 +183,7 @@ def _of_parts(
             fold(grain)
             work(full, len(folds))
 
-        _quicker((*key, "loop"), x.size, alone, native, CostModel)
-    else:
-        _quicker(key, x.size, alone, shared)
+    _quicker(key, x.size, alone, shared, native)
     return folds
 
 
@@ -212,11 +215,10 @@ def _along(
         share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
     matrix = x.ndim == 2 and x.flags.c_contiguous  # noqa: PLR2004
+    native = None
     if by_loop and matrix:
         native = by_loop(x, whole.reshape(-1) if axes == (1,) else whole)
-        _quicker((*key, axes, "loop"), x.size, alone, native, CostModel)
-    else:
-        _quicker((*key, axes), x.size, alone, shared)
+    _quicker((*key, axes), x.size, alone, shared, native)
     return result
 
 

@@ -2,7 +2,7 @@
 """CuPy as the facade's library on CUDA, and its arrays, on one GPU each.
 
 Their memory is xdev's pool: CuPy allocates through it. Functions come from
-array_api_compat's CuPy namespace; :func:`mended` has those that serve in the place of
+array_api_compat's CuPy namespace; ``MENDED`` has those that serve in the place of
 what departs from the standard. What only a ``cupy.ndarray`` itself could mend, its
 operators and methods, is listed in ``tests/conformance.toml``.
 """
@@ -171,7 +171,7 @@ class CuPyLibrary(Library):
         super().__init__(_optional.cupy(), self._find)
         self.multi_device = registry.backend("cuda").count() > 1
         reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
-        self._known = {**OPERATORS, **reductions, **mended()}
+        self._known = {**OPERATORS, **reductions, **MENDED}
         launched = {"where": cuda_copies.CHOOSE, "clip": cuda_copies.LIMIT}
         launches[self.namespace.ndarray] = {k: f.launches for k, f in launched.items()}
         live_streams.when_several.append(self._mark_uses)
@@ -374,52 +374,6 @@ class CudaFactory(Factory):
         return array.copy() if copy else array
 
 
-def mended() -> dict[str, Function]:
-    """Return the functions that serve in CuPy's place, by the standard's names.
-
-    array_api_compat mends some of it as well, in more frames of Python, which calls on
-    small arrays notice.
-    """
-    return {
-        # no out=
-        "real": part_of("real"),
-        "imag": part_of("imag"),
-        # the result must keep x's data type; array_api_compat's waits for the device
-        "clip": clip,
-        # is two launches of array_api_compat's and CuPy's where there are numbers
-        "where": where,
-        # refuses an array of counts
-        "repeat": repeat,
-        # takes no numbers but integers
-        "isin": isin,
-        # takes no number that is NumPy's
-        "searchsorted": searchsorted,
-        # takes 0-d arrays
-        "nonzero": nonzero,
-        # counts to n
-        "diff": diff,
-        # has the first two axes
-        "linalg.diagonal": diagonal,
-        "linalg.trace": trace,
-        # flattens
-        "linalg.outer": outer,
-        # its own of this name does not broadcast, the other takes vectors in a plane
-        "linalg.cross": cross,
-        # there is none; array_api_compat's copies what it conjugates, real numbers too
-        "vecdot": vecdot,
-        # have another default of rtol=, if any
-        "linalg.matrix_rank": matrix_rank,
-        "linalg.pinv": pinv,
-        # stacks do not broadcast; no columns are an error
-        "linalg.solve": solve,
-        # may be real where the standard wants complex numbers
-        "linalg.eig": eig,
-        "linalg.eigvals": eigvals,
-        # has more modes
-        "linalg.qr": qr,
-    }
-
-
 def where(condition: Any, x1: Any, x2: Any) -> Any:
     """Choose by truth values; other conditions are CuPy's matter."""
     if condition.dtype == np.bool_:
@@ -531,3 +485,45 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
             f"xdev.concat"
         )
     return _optional.cupy().cross(x1, x2, axis=axis)
+
+
+#: The functions that serve in CuPy's place, by the standard's names. array_api_compat
+#: mends some of it as well, in more frames of Python, which small calls notice.
+MENDED: dict[str, Function] = {
+    # no out=
+    "real": part_of("real"),
+    "imag": part_of("imag"),
+    # the result must keep x's data type; array_api_compat's waits for the device
+    "clip": clip,
+    # is two launches of array_api_compat's and CuPy's where there are numbers
+    "where": where,
+    # refuses an array of counts
+    "repeat": repeat,
+    # takes no numbers but integers
+    "isin": isin,
+    # takes no number that is NumPy's
+    "searchsorted": searchsorted,
+    # takes 0-d arrays
+    "nonzero": nonzero,
+    # counts to n
+    "diff": diff,
+    # has the first two axes
+    "linalg.diagonal": diagonal,
+    "linalg.trace": trace,
+    # flattens
+    "linalg.outer": outer,
+    # its own of this name does not broadcast, the other takes vectors in a plane
+    "linalg.cross": cross,
+    # there is none; array_api_compat's copies what it conjugates, real numbers too
+    "vecdot": vecdot,
+    # have another default of rtol=, if any
+    "linalg.matrix_rank": matrix_rank,
+    "linalg.pinv": pinv,
+    # stacks do not broadcast; no columns are an error
+    "linalg.solve": solve,
+    # may be real where the standard wants complex numbers
+    "linalg.eig": eig,
+    "linalg.eigvals": eigvals,
+    # has more modes
+    "linalg.qr": qr,
+}
