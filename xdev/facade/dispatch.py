@@ -55,15 +55,14 @@ _MODULES = {"cupy": "cuda", "dask.array": "dask", "xdev": "fake"}
 
 def library_of(x: Any, name: str, label: str = "x") -> Library:
     """Return the library of an array."""
-    kind = type(x)
-    if kind is np.ndarray:
-        return _numpys(x, name, label)
-    library = libraries.get(kind)
-    if library is None:
-        if isinstance(x, np.ndarray):  # of a derived class
-            return _numpys(x, name, label)
-        library = libraries[kind] = _discover(x, name, label)
-    return library
+    library = libraries.get(type(x))
+    if library is not None:
+        return library
+    if not isinstance(x, np.ndarray):
+        return libraries.setdefault(type(x), _discover(x, name, label))
+    if x.dtype in FREED:
+        raise use_after_free(x, f"xdev.{name}: {label}")
+    return NUMPY
 
 
 def is_array(x: object) -> bool:
@@ -74,13 +73,6 @@ def is_array(x: object) -> bool:
 
 def _compat() -> Any:
     return importlib.import_module("array_api_compat")
-
-
-def _numpys(x: Any, name: str, label: str) -> Library:
-    """Return NumPy's library, unless its array was freed."""
-    if x.dtype in FREED:
-        raise use_after_free(x, f"xdev.{name}: {label}")
-    return NUMPY
 
 
 def _discover(x: Any, name: str, label: str) -> Library:
@@ -177,9 +169,7 @@ def dispatch(
         raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
-    library = libraries.get(type(x)) or library_of(x, name)
-    one = not library.multi_device
-    return library.functions[name] if one else library.bound(name, x)
+    return library_of(x, name).bound(name, x)
 
 
 def own_function(name: str) -> Any:
@@ -197,15 +187,9 @@ def dispatch_two(
     """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
     if more:
         raise misplaced(own_function(name), more)
-    kind = type(x1)
-    if kind is type(x2):
-        if kind is ndarray:
-            if x1.dtype not in FREED and x2.dtype not in FREED:
-                return (
-                    OF_ARRAYS[name] if x2.size < MANY else dispatch_large(name, x2.size)
-                )
-        elif kind in libraries and not libraries[kind].multi_device:
-            return libraries[kind].functions[name]
+    plain = type(x1) is type(x2) is ndarray
+    if plain and x1.dtype not in FREED and x2.dtype not in FREED:
+        return OF_ARRAYS[name] if x2.size < MANY else dispatch_large(name, x2.size)
     return dispatch_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
 
