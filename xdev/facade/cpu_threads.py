@@ -385,12 +385,15 @@ def take(plain: Function, x: Any, indices: Any, *, axis: int | None = None) -> A
     if not (right and np.can_cast(indices.dtype, np.intp)):
         return plain(x, indices, axis=axis)
     count, row = indices.size, x.size // len(x)
+    rows = max(1, BLOCK // row)
 
     def shared(grain: int) -> Any:
         out: Any = host_array((count, *x.shape[1:]), x.dtype)
 
         def work(start: int, stop: int) -> None:
-            out[start:stop] = x.take(indices[start:stop], 0)
+            for at in range(start, stop, rows):
+                part = slice(at, min(at + rows, stop))
+                out[part] = x.take(indices[part], 0)
 
         threads.run(work, count, grain=max(1, grain // row))
         return out

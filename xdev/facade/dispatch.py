@@ -189,7 +189,9 @@ def dispatch_two(
         raise misplaced(own_function(name), more)
     plain = type(x1) is type(x2) is ndarray
     if plain and x1.dtype not in FREED and x2.dtype not in FREED:
-        return OF_ARRAYS[name] if x2.size < MANY else dispatch_large(name, x2.size)
+        # Elements of the rows of a matrix that are taken.
+        size = x2.size * (x1.shape[-1] if x1.ndim > 1 else 1)
+        return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
     return dispatch_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
 
