@@ -344,7 +344,7 @@ def unique_values(x: Any) -> Any:
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
     views = np.meshgrid(*arrays, indexing=indexing, copy=False)
-    return tuple(HOST.asarray(x, None, copy=True) for x in views)
+    return tuple(_into(x, HOST.empty(x.shape, x.dtype)) for x in views)
 
 
 #: Where NumPy departs from the standard, each with the reason.
