@@ -12,20 +12,20 @@ from typing import Any, NoReturn
 import numpy as np
 
 
-def _pairs(text: str) -> dict[str, str]:
+def pairs(text: str) -> dict[str, str]:
     """Return names and what stands for each, written "name:other"."""
     return dict(pair.split(":") for pair in text.split())
 
 
 FLAT_X, FLAT_Y = "xp.reshape(x, (-1,))", "xp.reshape(y, (-1,))"
 
-_RENAMED = _pairs(
+_RENAMED = pairs(
     "absolute:abs conjugate:conj arcsin:asin arccos:acos arctan:atan "
     "arcsinh:asinh arccosh:acosh arctanh:atanh fix:trunc around:round "
     "invert:bitwise_invert bitwise_not:bitwise_invert asanyarray:asarray "
     "linalg.norm:linalg.vector_norm"
 )
-_RENAMED_OF_TWO = _pairs(
+_RENAMED_OF_TWO = pairs(
     "power:pow mod:remainder true_divide:divide arctan2:atan2 "
     "left_shift:bitwise_left_shift right_shift:bitwise_right_shift "
     "cross:linalg.cross"
@@ -98,7 +98,7 @@ CUPYS = {
 }
 
 #: NumPy's functions of random numbers, and the methods of generators that do the same.
-DRAWN = _pairs(
+DRAWN = pairs(
     "rand:random randint:integers randn:standard_normal random_sample:random "
     "ranf:random sample:random"
 )

@@ -28,7 +28,6 @@ from xdev.transfer.copies import dtype_of
 from xdev.ufunc.argument_errors import misfit, never_written, wrong_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import ModuleType
 
     from xdev.device import Device
@@ -58,16 +57,11 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 
 
 #: By the namespace's name and the standard's, with the reason.
-MENDED: Mapping[str, Mapping[str, Function]] = {
-    "array_api_compat.torch": {
-        "unique_all": _unique_all,  # PyTorch counts, but does not say where
-    },
-    "array_api_strict": {
-        "isin": _isin,  # does not look at invert
-    },
-    "jax.numpy": {
-        "linalg.matrix_rank": _matrix_rank,  # takes rtol for an absolute size
-    },
+MENDED: dict[tuple[str, str], Function] = {
+    # counts, but does not say where
+    ("array_api_compat.torch", "unique_all"): _unique_all,
+    ("array_api_strict", "isin"): _isin,  # does not look at invert
+    ("jax.numpy", "linalg.matrix_rank"): _matrix_rank,  # has an absolute rtol
 }
 
 
@@ -78,12 +72,12 @@ class StandardLibrary(Library):
     numpy_dtypes = False
 
     def __init__(self, namespace: ModuleType) -> None:
-        mended = MENDED.get(namespace.__name__, {})
-        super().__init__(namespace, self._find, mended)
+        super().__init__(namespace, self._find)
 
     def _find(self, name: str) -> Function:
         try:
-            return operator.attrgetter(name)(self.namespace)
+            own = MENDED.get((self.namespace.__name__, name))
+            return own or operator.attrgetter(name)(self.namespace)
         except AttributeError as error:
             message = f"{self.namespace.__name__} has no function {name!r}"
             raise NotImplementedError(message) from error
