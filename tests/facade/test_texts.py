@@ -152,3 +152,10 @@ def test_matmul_names_shapes_that_do_not_fit(device, shapes, text):
         xdev.matmul(x1, x2)
     assert str(caught.value).startswith(start)
     assert caught.value.__suppress_context__
+
+
+def test_numpys_own_error_names_what_freed_an_array():
+    x = xdev.ones((2, 2), device="cpu")
+    xdev.memory.free(x)
+    with pytest.raises(TypeError, match=r"freed before, by xdev\.memory\.free"):
+        x + 1
