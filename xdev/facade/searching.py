@@ -37,7 +37,7 @@ __all__ = [
     "unique_counts", "unique_inverse", "unique_values", "where",
 ]  # fmt: skip
 
-#: As a default it is none: a call without the argument is refused, in other words.
+#: A parameter's default that is none, to ``inspect`` too: the refusal says more.
 REQUIRED: Any = inspect.Parameter.empty
 
 
