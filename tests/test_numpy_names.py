@@ -60,21 +60,12 @@ def cases(call, remark, device):
         x, y = array(ndim, dtype, 1, nan=nan), array(other, dtype, 2, nan=nan)
         y[y == 0] = 1  # devices may differ in what they divide by zero to
         yield {
-            "x": x,
-            "y": y,
-            "arrays": [x, array(ndim, dtype, 3, nan=nan), x],
+            "x": x, "y": y, "arrays": [x, array(ndim, dtype, 3, nan=nan), x],
             "mask": array(ndim, "bool", 4, nan=False),
             "axes": (1, 2, 0)[:ndim] if ndim == 3 else tuple(range(ndim))[::-1],
-            "axis": ndim - 1,
-            "i": ndim - 1,
-            "j": 0,
-            "n": 4,
-            "ord": 1,
-            "start": -1.0,
-            "stop": 3.0,
-            "dtype": np.dtype(dtype),
-            "other": np.dtype("int16"),
-        }
+            "axis": ndim - 1, "i": ndim - 1, "j": 0, "n": 4, "ord": 1, "start": -1.0,
+            "stop": 3.0, "dtype": np.dtype(dtype), "other": np.dtype("int16"),
+        }  # fmt: skip
 
 
 def assert_same(own, numpys, rtol):
