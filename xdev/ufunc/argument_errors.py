@@ -36,7 +36,7 @@ def misplaced(
     more : tuple
         What came there.
     unknown : dict, optional
-        What came by other keywords, to functions that have ``**unknown``: a dict in
+        What came by other keywords, to functions that have ``**rest``: a dict in
         each call, some tens of nanoseconds, which ``zeros`` and ``sort`` would feel.
 
     Examples
