@@ -380,17 +380,12 @@ host = np.ones(1 << 18)
 x = xdev.ones(1 << 18)
 rng = xdev.random.default_rng(1)
 steps = [
-    lambda: xdev.empty(1 << 20),
-    lambda: xdev.zeros((1 << 10, 1 << 10)),
-    lambda: x + x,
-    lambda: xdev.add(x, x, out=xdev.empty_like(x)),
-    lambda: xdev.sum(xdev.exp(x)),
-    lambda: xdev.sort(rng.random(1 << 16)),
+    lambda: xdev.empty(1 << 20), lambda: xdev.zeros((1 << 10, 1 << 10)), lambda: x + x,
+    lambda: xdev.add(x, x, out=xdev.empty_like(x)), lambda: xdev.sum(xdev.exp(x)),
+    lambda: xdev.sort(rng.random(1 << 16)), lambda: memory.reclaim(),
     lambda: xdev.to_numpy(xdev.to_device(host, "fake")),
     lambda: [xdev.sum(y) for y in xdev.batches([host] * 3, xdev.default_device())],
-    lambda: memory.reclaim(),
-    lambda: scaled(x, x, out=xdev.empty_like(x)),
-    lambda: xdev.sum(scaled(x, 1.0)),
+    lambda: scaled(x, x, out=xdev.empty_like(x)), lambda: xdev.sum(scaled(x, 1.0)),
     lambda: copied[x.shape[0]](x, xdev.empty_like(x)),
 ]
 for step in steps:

@@ -37,7 +37,7 @@ def misplaced(
         What came there.
     unknown : dict, optional
         What came by other keywords, to functions that have ``**rest``: a dict in
-        each call, some tens of nanoseconds, which ``zeros`` and ``sort`` would feel.
+        each call, some tens of nanoseconds, which ``zeros`` would feel.
 
     Examples
     --------
