@@ -333,6 +333,7 @@ MAKERS = {
 @pytest.mark.usefixtures("here")
 @MANY
 @given(name=st.sampled_from(sorted(MAKERS)), n=SIZES)
+@example(name="arange", n=8)
 def test_sizes_that_cannot_be_are_refused(name, n):
     if name == "a kernel" and 0 < n < BIG:
         return  # a CPU would count that far

@@ -499,6 +499,11 @@ class HostFactory(Factory):
         array = _arange(start, stop, step, NUMPY.dtype(dtype))
         if dtype is None and array.dtype.hasobject:
             raise _of_no_dtype(start, stop, step)
+        first, last = (0, start) if stop is None else (start, stop)
+        whole = type(first) is type(last) is type(step) is int
+        if whole and not array.size and range(first, last, step):  # NumPy miscounts
+            message = f"from {first} to {last} is a range longer than any memory"
+            raise ValueError(f"xdev.arange: {message}: use a larger step")
         return pooled(array)
 
     def linspace(
