@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
     Operand = TypeVar("Operand", bound=HasDtype)  # an Array, and no text, list or None
     Out: TypeAlias = Operand | None
+    Beside: TypeAlias = "HasDtype | Number"  # what an operand may meet
 
     class UniqueAll(NamedTuple, Generic[Array]):
         """Of ``unique_all``."""
@@ -117,12 +118,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
         @overload
         def __call__(
-            self,
-            x1: Operand,
-            x2: HasDtype | Number,
-            /,
-            out: Out[Operand] = None,
-            **keywords: Any,
+            self, x1: Operand, x2: Beside, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand: ...
 
         def __call__(
@@ -151,12 +147,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
         @overload  # type: ignore[override]
         def __call__(
-            self,
-            x1: NDArray[Any],
-            x2: HasDtype | Number,
-            /,
-            out: Any = None,
-            **keywords: Any,
+            self, x1: NDArray[Any], x2: Beside, /, out: Any = None, **keywords: Any
         ) -> NDArray[np.bool_]: ...
 
         @overload
@@ -171,12 +162,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
         @overload
         def __call__(
-            self,
-            x1: Operand,
-            x2: HasDtype | Number,
-            /,
-            out: Out[Operand] = None,
-            **keywords: Any,
+            self, x1: Operand, x2: Beside, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand: ...
 
         def __call__(

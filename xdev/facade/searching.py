@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xdev.facade.backends import (
         Array,
         Axes,
+        Beside,
         HasDtype,
         Number,
         Operand,
@@ -293,9 +294,7 @@ def where(condition: HasDtype | bool, x1: Number, x2: Operand, /) -> Operand: ..
 
 
 @overload
-def where(
-    condition: HasDtype | bool, x1: Operand, x2: HasDtype | Number, /
-) -> Operand: ...
+def where(condition: HasDtype | bool, x1: Operand, x2: Beside, /) -> Operand: ...
 
 
 def where(condition: Any, x1: Any = REQUIRED, x2: Any = REQUIRED, /) -> Any:
