@@ -61,7 +61,7 @@ PROMISED = {
 }
 WIDTH = 76  # of a line of code on a page
 #: Parameters that exist for the sake of a better error.
-SILENT = {"more", "unknown"}
+SILENT = {"more", "rest"}
 SHELL = re.compile(
     r'<div class="highlight">(<pre><span></span><code><span class="gp">.*?</pre>)',
     re.DOTALL,
@@ -161,7 +161,7 @@ def signature(value: Any) -> str:
         return ""
     parameters = []
     for each in whole.parameters.values():
-        if each.name not in SILENT:  # *more or **unknown
+        if each.name not in SILENT:  # *more or **rest
             long = each.default is not each.empty and len(repr(each.default)) > 20
             default = _Ellipsis() if long else each.default
             parameters.append(each.replace(annotation=each.empty, default=default))

@@ -22,9 +22,13 @@ def dot(x, y, out):
 
 
 def there(device, *arrays):
-    """Return arrays of a device; numbers stay."""
+    """Return arrays of a device, those in lists too; numbers stay."""
     return [
-        xdev.asarray(x, device=device) if isinstance(x, np.ndarray) else x
+        there(device, *x)
+        if isinstance(x, list)
+        else xdev.asarray(x, device=device)
+        if isinstance(x, np.ndarray)
+        else x
         for x in arrays
     ]
 

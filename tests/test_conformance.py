@@ -3,8 +3,6 @@
 import tomllib
 from pathlib import Path
 
-import pytest
-
 PROGRAM = Path(__file__).parents[1] / "tools" / "conformance.py"
 CONFTEST = """
 def pytest_addoption(parser):
@@ -31,48 +29,36 @@ class TestRoom:
 FAILING = [r"test_a.py::test_fails[x is -0 -> \u03c0]", "test_a.py::test_fails[[1.5]]"]
 
 
-@pytest.fixture
-def run(suite, python):
-    """Return what runs the program with a table of failures; its end and text."""
+def test_a_true_table_is_agreed_with_and_a_wrong_one_shown(tmp_path, python):
+    room, table = tmp_path / "array_api_tests", tmp_path / "table.toml"
+    room.mkdir()  # a checkout, as array-api-tests is laid out
+    files = {"conftest.py": CONFTEST, "array_api_tests/__init__.py": ""}
+    for name, text in (files | {"array_api_tests/test_a.py": SUITE}).items():
+        (tmp_path / name).write_text(text)
 
-    def run_program(ids):
-        table = suite / "table.toml"
+    def run(*ids):
         listed = ", ".join(f"'{each}'" for each in ids)  # literal: no escapes
         groups = ("cpu", listed), ("cuda", "'test_b.py::test'")
         text = "[[fails]]\ndevice = '{}'\nreason = 'none'\nids = [{}]\n"
         table.write_text("".join(text.format(*group) for group in groups))
         options = "--device=cpu", "--examples=30", f"--table={table}"
-        done = python(PROGRAM, suite, *options)
+        done = python(PROGRAM, tmp_path, *options)
         return done.returncode, done.stdout
 
-    return run_program
-
-
-@pytest.fixture
-def suite(tmp_path):
-    """A checkout of a suite, as array-api-tests is laid out."""
-    (tmp_path / "array_api_tests").mkdir()
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "array_api_tests" / "__init__.py").write_text("")
-    (tmp_path / "array_api_tests" / "test_a.py").write_text(SUITE)
-    return tmp_path
-
-
-def test_a_true_table_is_agreed_with_and_a_wrong_one_shown(suite, run):
-    status, text = run(FAILING)
+    status, text = run(*FAILING)
     assert status == 0, text
     assert "cpu: 2 of 4 fail, 2 are known to\nas the table has it" in text
 
     passing, gone = "test_a.py::TestRoom::test_passes", "test_a.py::test_gone"
-    status, text = run([FAILING[0], passing, gone])
+    status, text = run(FAILING[0], passing, gone)
     assert status == 1
     assert f"{FAILING[1]}\n  fails, and is not in the table" in text
     assert f"{passing}\n  is in the table, and passes" in text
     assert f"{gone}\n  is in the table, not in the suite" in text
     assert FAILING[0] not in text.partition("known to")[2]
 
-    (suite / "conftest.py").write_text("raise ImportError")
-    assert run([])[0] == 2  # it does not run: no agreement
+    (tmp_path / "conftest.py").write_text("raise ImportError")
+    assert run()[0] == 2  # it does not run: no agreement
 
 
 def test_the_table_gives_each_id_once_with_a_reason():

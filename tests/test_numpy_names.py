@@ -2,11 +2,13 @@
 
 import io
 import itertools
+import operator
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from running import there
 
 import xdev
 
@@ -58,29 +60,12 @@ def cases(call, remark, device):
         x, y = array(ndim, dtype, 1, nan=nan), array(other, dtype, 2, nan=nan)
         y[y == 0] = 1  # devices may differ in what they divide by zero to
         yield {
-            "x": x,
-            "y": y,
-            "arrays": [x, array(ndim, dtype, 3, nan=nan), x],
+            "x": x, "y": y, "arrays": [x, array(ndim, dtype, 3, nan=nan), x],
             "mask": array(ndim, "bool", 4, nan=False),
             "axes": (1, 2, 0)[:ndim] if ndim == 3 else tuple(range(ndim))[::-1],
-            "axis": ndim - 1,
-            "i": ndim - 1,
-            "j": 0,
-            "n": 4,
-            "ord": 1,
-            "start": -1.0,
-            "stop": 3.0,
-            "dtype": np.dtype(dtype),
-            "other": np.dtype("int16"),
-        }
-
-
-def moved(value, device):
-    if isinstance(value, list):
-        return [moved(each, device) for each in value]
-    if isinstance(value, np.ndarray):
-        return xdev.to_device(value, device)
-    return value
+            "axis": ndim - 1, "i": ndim - 1, "j": 0, "n": 4, "ord": 1, "start": -1.0,
+            "stop": 3.0, "dtype": np.dtype(dtype), "other": np.dtype("int16"),
+        }  # fmt: skip
 
 
 def assert_same(own, numpys, rtol):
@@ -110,7 +95,7 @@ def test_both_sides_of_a_row_give_the_same(device, row):
             continue  # NumPy's has none of this shape or data type
         if call.startswith("swapaxes") and case["i"] == case["j"]:
             continue  # nothing to do
-        scope = {name: moved(value, device) for name, value in case.items()}
+        scope = dict(zip(case, there(device, *case.values()), strict=True))
         with xdev.use_device(device):
             own = eval(SAME[row], {"xp": xdev, **scope})  # noqa: S307 - the table's
         short = case["x"].dtype in (np.float32, np.float16)
@@ -131,13 +116,7 @@ def test_every_public_name_of_numpy_is_answered(path):
     assert text.startswith(f"{module.__name__} has no '{name}' (NumPy's): ")
     assert "xp." not in text
     for found in re.findall(r"xdev((?:\.\w+)+)", text.partition(": ")[2]):
-        assert resolved(xdev, found) is not None
-
-
-def resolved(owner, path):
-    for name in path.strip(".").split("."):
-        owner = getattr(owner, name)
-    return owner
+        assert operator.attrgetter(found.strip("."))(xdev) is not None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +128,7 @@ def test_numpys_data_types_are_the_same_here(name):
     with pytest.raises(AttributeError) as caught:
         getattr(xdev, name)
     told = re.search(r"use xdev\.([\w.]+)$", str(caught.value))[1]
-    assert np.dtype(resolved(xdev, told)) == np.dtype(getattr(np, name))
+    assert np.dtype(operator.attrgetter(told)(xdev)) == np.dtype(getattr(np, name))
     assert told in xdev.__all__ or np.dtype(getattr(np, name)).name not in xdev.__all__
 
 
@@ -182,7 +161,7 @@ def test_cupys_names_are_answered(name):
     with pytest.raises(AttributeError, match=rf"no '{name}' \(CuPy's\): use ") as it:
         getattr(xdev, name)
     for found in re.findall(r"xdev((?:\.\w+)+)", str(it.value).partition(": ")[2]):
-        assert resolved(xdev, found) is not None
+        assert operator.attrgetter(found.strip("."))(xdev) is not None
 
 
 @pytest.mark.parametrize(

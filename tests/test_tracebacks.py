@@ -18,38 +18,34 @@ CALLS = {
     "an assertion": "xp.testing.assert_allclose(np.ones(3), np.zeros(3))",
 }
 IMPORTS = "import numpy as np\nimport xdev as xp\n"
-CAUSES = (
-    "try:\n    xp.zeros(3, device='gpu')\n"
-    "except ValueError as error:\n"
-    "    other = KeyError('mine')\n    other.add_note('look here')\n"
-    "    raise other from error\n"
-)
-KEPT = (
-    "import sys\n"
-    "try:\n    xp.add(np.ones(3), [1, 2, 3])\n"
-    "except TypeError as error:\n"
-    "    whole, found = error.__traceback__, error\n"
-    "sys.excepthook(type(found), found, whole)\n"
-    "assert found.__traceback__ is whole and whole.tb_next.tb_next\n"
-    "sys.exit('well')\n"
-)
+CAUSES = """
+try:
+    xp.zeros(3, device='gpu')
+except ValueError as error:
+    other = KeyError('mine')
+    other.add_note('look here')
+    raise other from error
+"""
+KEPT = """
+import sys
+try:
+    xp.add(np.ones(3), [1, 2, 3])
+except TypeError as error:
+    whole, found = error.__traceback__, error
+sys.excepthook(type(found), found, whole)
+assert found.__traceback__ is whole and whole.tb_next.tb_next
+sys.exit('well')
+"""
+MINE, JSON = "program.py", ["__init__.py", "decoder.py", "decoder.py"]
+#: By what it is: a program, the frames that it shows, and how its text ends.
 SOURCES = {
     "a user's function that xdev calls": (
-        "xp.timing.timeit(lambda: 1 / 0)\n",
-        ["program.py", "xdev", "program.py"],
+        *("xp.timing.timeit(lambda: 1 / 0)\n", [MINE, "xdev", MINE]),
         "ZeroDivisionError: division by zero\n",
     ),
-    "an error that is not ours": (
-        "import json\njson.loads('{')\n",
-        ["program.py", "__init__.py", "decoder.py", "decoder.py"],
-        "",
-    ),
-    "causes, contexts and notes": (
-        CAUSES,
-        ["program.py", "xdev", "program.py"],
-        "KeyError: 'mine'\nlook here\n",
-    ),
-    "the error itself keeps its frames": (KEPT, ["program.py", "xdev"], "well\n"),
+    "no error of ours": ("import json\njson.loads('{')\n", [MINE, *JSON], ""),
+    "causes and notes": (CAUSES, [MINE, "xdev", MINE], "KeyError: 'mine'\nlook here\n"),
+    "the error itself keeps its frames": (KEPT, [MINE, "xdev"], "well\n"),
 }
 
 

@@ -75,18 +75,16 @@ else:
             text = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=sys.modules[__name__])
         if name not in _LAZY:
-            from xdev._numpy_names import missing
+            from xdev._numpy_names import refuse
 
-            raise missing(__name__, name)
+            refuse(__name__, name)
         globals()[name] = value = getattr(importlib.import_module(_LAZY[name]), name)
         return value
 
 
 if "cupy" in sys.modules:  # its user's first call need not wait for them
-    importlib.import_module("xdev.ufunc.cuda")
-    importlib.import_module("xdev.ufunc.scalar")
-    importlib.import_module("xdev.ufunc.expressions")
-    importlib.import_module("xdev.facade.cuda")
+    for _room in "ufunc.cuda", "ufunc.scalar", "ufunc.expressions", "facade.cuda":
+        importlib.import_module(f"xdev.{_room}")
     importlib.import_module("xdev.memory.bridges.cupy")
 
 __version__ = "0.1.0"

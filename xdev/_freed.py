@@ -24,7 +24,8 @@ def _dtype(itemsize: int) -> np.dtype[Any]:
     Of two fields: NumPy takes the only field of a record for the record itself, as in
     ``logical_and``.
     """
-    fields = {"names": ["freed", "memory"], "formats": ["V0", "V0"], "offsets": [0, 0]}
+    names = ["freed before, by xdev.memory.free", "memory"]  # NumPy's errors show them
+    fields = {"names": names, "formats": ["V0", "V0"], "offsets": [0, 0]}
     return np.dtype({**fields, "itemsize": itemsize})  # type: ignore[call-overload,no-any-return]
 
 

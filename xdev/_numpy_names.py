@@ -7,25 +7,25 @@ and the table of docs/coming-from/numpy.md; tests compute both sides of each row
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 
-def _pairs(text: str) -> dict[str, str]:
+def pairs(text: str) -> dict[str, str]:
     """Return names and what stands for each, written "name:other"."""
     return dict(pair.split(":") for pair in text.split())
 
 
 FLAT_X, FLAT_Y = "xp.reshape(x, (-1,))", "xp.reshape(y, (-1,))"
 
-_RENAMED = _pairs(
+_RENAMED = pairs(
     "absolute:abs conjugate:conj arcsin:asin arccos:acos arctan:atan "
     "arcsinh:asinh arccosh:acosh arctanh:atanh fix:trunc around:round "
     "invert:bitwise_invert bitwise_not:bitwise_invert asanyarray:asarray "
     "linalg.norm:linalg.vector_norm"
 )
-_RENAMED_OF_TWO = _pairs(
+_RENAMED_OF_TWO = pairs(
     "power:pow mod:remainder true_divide:divide arctan2:atan2 "
     "left_shift:bitwise_left_shift right_shift:bitwise_right_shift "
     "cross:linalg.cross"
@@ -98,23 +98,23 @@ CUPYS = {
 }
 
 #: NumPy's functions of random numbers, and the methods of generators that do the same.
-DRAWN = _pairs(
+DRAWN = pairs(
     "rand:random randint:integers randn:standard_normal random_sample:random "
     "ranf:random sample:random"
 )
 
 
-def missing(room: str, name: str) -> AttributeError:
-    """Return the error for a name that a module of the standard's names lacks."""
+def refuse(room: str, name: str) -> NoReturn:
+    """Raise the error for a name that a module of the standard's names lacks."""
     way = advice(f"{room}.{name}".removeprefix("xdev."))
     if way is None and room == "xdev" and name in CUPYS:
         text = f"xdev has no {name!r} (CuPy's): use {CUPYS[name]}"
-        return AttributeError(text, name=name)
+        raise AttributeError(text, name=name)
     if way is None:  # Python looks for a name like it
         text = f"module {room!r} has no attribute {name!r}"
-        return AttributeError(text, name=name, obj=sys.modules[room])
+        raise AttributeError(text, name=name, obj=sys.modules[room])
     # Without the module: what has a name like it may do another thing.
-    return AttributeError(f"{room} has no {name!r} (NumPy's): {way}", name=name)
+    raise AttributeError(f"{room} has no {name!r} (NumPy's): {way}", name=name)
 
 
 def advice(name: str) -> str | None:

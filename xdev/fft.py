@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from xdev._numpy_names import refuse
 from xdev.facade.backends import gives_complex, gives_real
 from xdev.facade.creation import number_of_host, whole_numbers
 from xdev.facade.dispatch import dispatch, factory
@@ -22,12 +24,7 @@ __dir__ = __all__.copy  # what Tab shows
 
 
 if not TYPE_CHECKING:  # type checkers know what is there
-
-    def __getattr__(name: str) -> Any:
-        """Say what does the same as a name of NumPy's."""
-        from xdev._numpy_names import missing
-
-        raise missing(__name__, name)
+    __getattr__ = partial(refuse, __name__)  # says what does the same as NumPy's
 
 
 @gives_complex
@@ -510,7 +507,7 @@ def fftfreq(
     array([ 0. ,  0.5, -1. , -0.5])
     """
     where = factory(device, chunks, "fft.fftfreq", more)
-    return where.fftfreq(*_samples("fft.fftfreq", n, d), dtype)
+    return where.frequencies("fftfreq", *_samples("fft.fftfreq", n, d), dtype)
 
 
 def rfftfreq(
@@ -556,7 +553,7 @@ def rfftfreq(
     array([0. , 0.5, 1. ])
     """
     where = factory(device, chunks, "fft.rfftfreq", more)
-    return where.rfftfreq(*_samples("fft.rfftfreq", n, d), dtype)
+    return where.frequencies("rfftfreq", *_samples("fft.rfftfreq", n, d), dtype)
 
 
 def _samples(name: str, n: Any, d: Any) -> tuple[int, Any]:

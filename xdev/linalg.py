@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from xdev._numpy_names import refuse
 from xdev.facade.dispatch import dispatch, dispatch_two, library_of
 from xdev.facade.linear_algebra import (
     cholesky,
@@ -35,12 +37,7 @@ __dir__ = __all__.copy  # what Tab shows
 
 
 if not TYPE_CHECKING:  # type checkers know what is there
-
-    def __getattr__(name: str) -> Any:
-        """Say what does the same as a name of NumPy's."""
-        from xdev._numpy_names import missing
-
-        raise missing(__name__, name)
+    __getattr__ = partial(refuse, __name__)  # says what does the same as NumPy's
 
 
 def cross(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:

@@ -25,7 +25,6 @@ L, M = RNG.uniform(size=(2, 3, 4)) > 0.5
 S = RNG.standard_normal((2, 3, 3)) + 3 * np.eye(3)
 H = S @ S.transpose(0, 2, 1)
 C = V + 1j * V[::-1]
-AXES = {"axes": ((0, 1), (0, 1))}
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,22 @@ class Call:
         return "-".join([self.path, *self.kw])
 
 
+class Recorder:
+    """A namespace whose functions note how they are called."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Recorder:
+        return Recorder(f"{self._path}.{name}".lstrip("."))
+
+    def __call__(self, *args: Any, **kw: Any) -> Call:
+        return Call(self._path, args, kw)
+
+
+xp: Any = Recorder()
+
+
 def _calls(names: str, *args: Any) -> list[Call]:
     return [Call(name, args) for name in names.split()]
 
@@ -65,74 +80,8 @@ CALLS = [
     *_calls("bitwise_invert", I),
     *_calls("logical_and logical_or logical_xor", L, M),
     *_calls("logical_not", L),
-    Call("clip", (A, 0.3, 0.6)),
-    Call("clip", (I, J, J + 2)),
-    Call("all", (L,), {"axis": 1}),
-    Call("any", (L,), {"axis": (0, 1), "keepdims": True}),
-    Call("argmax", (A,), {"axis": 1}),
-    Call("argmin", (A,), {"keepdims": True}),
-    Call("argsort", (A,), {"axis": 0, "descending": True}),
-    Call("asarray", (A,), {"copy": True}),
-    Call("astype", (A, xdev.float32)),
-    Call("broadcast_arrays", (A, V)),
-    Call("broadcast_to", (V, (3, 4))),
-    Call("can_cast", (A, xdev.float64)),
-    Call("concat", ([A, B],), {"axis": 1}),
-    Call("concat", ([A, V],), {"axis": None}),
-    Call("count_nonzero", (I,), {"axis": 1, "keepdims": True}),
-    Call("cumulative_prod", (A,), {"axis": 0}),
-    Call("cumulative_sum", (I,), {"axis": 1, "include_initial": True}),
-    Call("diff", (A,), {"axis": 0, "prepend": B, "append": B}),
-    Call("diff", (A,), {"axis": 0, "n": 2}),
-    Call("empty_like", (A,)),
-    Call("expand_dims", (A, (0, 2))),
-    Call("finfo", (A,)),
-    Call("flip", (A,), {"axis": 1}),
-    Call("from_dlpack", (A,)),
-    Call("full_like", (A, 2)),
-    Call("iinfo", (I,)),
-    Call("isin", (I, I[0].copy()), {"invert": True}),
-    Call("matmul", (A, B.T.copy())),
-    Call("matrix_transpose", (S,)),
-    Call("max", (A,), {"axis": 0, "keepdims": True}),
-    Call("mean", (A,), {"axis": 1}),
-    Call("meshgrid", (V, V + 1), {"indexing": "ij"}),
-    Call("min", (I,)),
-    Call("moveaxis", (S, 0, -1)),
-    Call("nonzero", (L,)),
-    Call("ones_like", (A,)),
-    Call("permute_dims", (S, (2, 0, 1))),
-    Call("prod", (A,), {"dtype": xdev.float32}),
-    Call("repeat", (A, 2), {"axis": 1}),
-    Call("repeat", (V, I[0].copy())),
-    Call("reshape", (A, (12,)), {"copy": True}),
-    Call("result_type", (A, xdev.float32)),
-    Call("roll", (A, (1, 2)), {"axis": (0, 1)}),
-    Call("searchsorted", (np.sort(V), B[0].copy()), {"side": "right"}),
-    Call("sort", (A,), {"axis": 0}),
-    Call("squeeze", (A[:, None].copy(), 1)),
-    Call("stack", ([A, B],), {"axis": 1}),
-    Call("std", (A,), {"axis": 0, "correction": 1}),
-    Call("sum", (I.astype(np.int8),), {"axis": 1}),
-    Call("sum", (A,), {"dtype": xdev.float32}),
-    Call("take", (A, I[0] % 3), {"axis": 0}),
-    Call("take_along_axis", (A, I % 4)),
-    Call("tensordot", (A, B), AXES),
-    Call("tile", (A, (2, 1, 2))),
-    Call("tril", (A,), {"k": -1}),
-    Call("triu", (A,), {"k": 1}),
     *_calls("unique_all unique_counts unique_inverse unique_values", I),
-    Call("unstack", (A,), {"axis": 1}),
-    Call("var", (A,), {"keepdims": True}),
-    Call("vecdot", (A, B)),
-    Call("where", (L, A, B)),
-    Call("zeros_like", (A,)),
-    Call("fft.fft", (C,), {"norm": "ortho"}),
-    Call("fft.ifft", (C,), {"n": 6}),
     *_calls("fft.fftn fft.ifftn fft.irfftn", A + 0j),
-    Call("fft.ifftn", (A + 0j,), {"axes": (0,)}),
-    Call("fft.rfft", (A,), {"axis": 0}),
-    Call("fft.fftshift", (A,), {"axes": 1}),
     *_calls("fft.rfft fft.rfftn fft.fftshift fft.ifftshift", A),
     *_calls("fft.irfft fft.hfft", C),
     *_calls("fft.ihfft", V),
@@ -140,18 +89,40 @@ CALLS = [
     *_calls("linalg.det linalg.eig linalg.eigvals linalg.inv linalg.matrix_norm", S),
     *_calls("linalg.matrix_rank linalg.matrix_transpose linalg.qr linalg.slogdet", S),
     *_calls("linalg.cross", A[:, :3].copy(), B[:, :3].copy()),
-    Call("linalg.diagonal", (S,), {"offset": 1}),
     *_calls("linalg.matmul linalg.solve", S, H),
-    Call("linalg.matrix_power", (S, 3)),
     *_calls("linalg.outer", V, V),
     *_calls("linalg.pinv linalg.svdvals", A),
-    Call("linalg.svd", (A,), {"full_matrices": False}),
-    Call("linalg.tensordot", (A, B), AXES),
-    Call("linalg.trace", (S,), {"offset": -1}),
     *_calls("linalg.vecdot", A, B),
-    Call("linalg.vector_norm", (A,), {"axis": 1, "ord": 1}),
-    Call("linalg.vector_norm", (A,), {"axis": (0, 1), "ord": 1}),
-]
+    xp.clip(A, 0.3, 0.6), xp.clip(I, J, J + 2), xp.all(L, axis=1),
+    xp.any(L, axis=(0, 1), keepdims=True), xp.argmax(A, axis=1),
+    xp.argmin(A, keepdims=True), xp.argsort(A, axis=0, descending=True),
+    xp.asarray(A, copy=True), xp.astype(A, xdev.float32), xp.broadcast_arrays(A, V),
+    xp.broadcast_to(V, (3, 4)), xp.can_cast(A, xdev.float64), xp.concat([A, B], axis=1),
+    xp.concat([A, V], axis=None), xp.count_nonzero(I, axis=1, keepdims=True),
+    xp.cumulative_prod(A, axis=0), xp.cumulative_sum(I, axis=1, include_initial=True),
+    xp.diff(A, axis=0, prepend=B, append=B), xp.diff(A, axis=0, n=2), xp.empty_like(A),
+    xp.expand_dims(A, (0, 2)), xp.finfo(A), xp.flip(A, axis=1), xp.from_dlpack(A),
+    xp.full_like(A, 2), xp.iinfo(I), xp.isin(I, I[0].copy(), invert=True),
+    xp.matmul(A, B.T.copy()), xp.matrix_transpose(S), xp.max(A, axis=0, keepdims=True),
+    xp.mean(A, axis=1), xp.meshgrid(V, V + 1, indexing="ij"), xp.min(I),
+    xp.moveaxis(S, 0, -1), xp.nonzero(L), xp.ones_like(A),
+    xp.permute_dims(S, (2, 0, 1)), xp.prod(A, dtype=xdev.float32),
+    xp.repeat(A, 2, axis=1), xp.repeat(V, I[0].copy()), xp.reshape(A, (12,), copy=True),
+    xp.result_type(A, xdev.float32), xp.roll(A, (1, 2), axis=(0, 1)),
+    xp.searchsorted(np.sort(V), B[0].copy(), side="right"), xp.sort(A, axis=0),
+    xp.squeeze(A[:, None].copy(), 1), xp.stack([A, B], axis=1),
+    xp.std(A, axis=0, correction=1), xp.sum(I.astype(np.int8), axis=1),
+    xp.sum(A, dtype=xdev.float32), xp.take(A, I[0] % 3, axis=0),
+    xp.take_along_axis(A, I % 4), xp.tensordot(A, B, axes=((0, 1), (0, 1))),
+    xp.tile(A, (2, 1, 2)), xp.tril(A, k=-1), xp.triu(A, k=1), xp.unstack(A, axis=1),
+    xp.var(A, keepdims=True), xp.vecdot(A, B), xp.where(L, A, B), xp.zeros_like(A),
+    xp.fft.fft(C, norm="ortho"), xp.fft.ifft(C, n=6), xp.fft.ifftn(A + 0j, axes=(0,)),
+    xp.fft.rfft(A, axis=0), xp.fft.fftshift(A, axes=1), xp.linalg.diagonal(S, offset=1),
+    xp.linalg.matrix_power(S, 3), xp.linalg.svd(A, full_matrices=False),
+    xp.linalg.tensordot(A, B, axes=((0, 1), (0, 1))), xp.linalg.trace(S, offset=-1),
+    xp.linalg.vector_norm(A, axis=1, ord=1),
+    xp.linalg.vector_norm(A, axis=(0, 1), ord=1),
+]  # fmt: skip
 
 
 #: What libraries cannot do. Dask's collections have no memory, and need the result's
@@ -230,11 +201,14 @@ MODULES = {
 
 @pytest.fixture(params=[*MODULES, pytest.param("cupy", marks=pytest.mark.cuda)])
 def library(request, imported):
-    """Each array library in turn."""
+    """Each array library in turn; with two GPUs the current one stays current."""
     if request.param == "cupy":
         request.getfixturevalue("cuda")
-        return Library("cupy", importlib.import_module("cupy"))
-    return Library(request.param, imported(MODULES[request.param]))
+        cupy = importlib.import_module("cupy")
+        yield Library("cupy", cupy)
+        assert cupy.cuda.runtime.getDevice() == 0
+    else:
+        yield Library(request.param, imported(MODULES[request.param]))
 
 
 @pytest.fixture(params=CALLS, ids=map(str, CALLS))

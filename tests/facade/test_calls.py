@@ -107,23 +107,13 @@ def test_many_calls_keep_nothing():
 
     def calls():
         for _ in range(1000):
-            xdev.add(x, x)
-            xdev.add(x, 2.0, None)
-            xdev.add(x, x, out)
-            xdev.add(x, x, out=out)
-            xdev.negative(x, out=out)
-        for call in (
-            lambda: xdev.add(x, other),
-            lambda: xdev.add(x),
-            lambda: xdev.add(x, x, out, out),
-            lambda: xdev.add(x, x, where=x),
-            lambda: xdev.add(x, None),
-            lambda: xdev.add(x, x, out=other),
-            lambda: xdev.negative(x, out=None, where=x),
-        ):
-            for _ in range(100):
-                with pytest.raises((TypeError, ValueError)):
-                    call()
+            xdev.add(x, x), xdev.add(x, 2.0, None), xdev.add(x, x, out)
+            xdev.add(x, x, out=out), xdev.negative(x, out=out)
+        for args in (x, other), (x,), (x, x, out, out), (x, None), (x, x, other):
+            for options in {}, {"where": x}:
+                for _ in range(100):
+                    with pytest.raises((TypeError, ValueError)):
+                        xdev.add(*args, **options)
 
     calls()
     before = counts()

@@ -4,7 +4,7 @@ On CUDA each test goes through the entry that it names; on the CPU the same law 
 NumPy, and the entries run with NumPy standing in for CuPy.
 """
 
-from functools import reduce
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -47,10 +47,6 @@ EVERY = [(name, args) for name, cases in CASES.items() for args in cases]
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
-def function(name):
-    return reduce(getattr, name.split("."), xdev)
-
-
 def assert_same(given, wanted, rtol=1e-14):
     for x, y in zip(given, wanted, strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
@@ -75,20 +71,16 @@ OURS = {"linalg.eig", "linalg.eigvals"}
 @pytest.mark.parametrize(("name", "args"), EVERY)
 def test_gives_what_numpy_gives(device, name, args):
     rtol = 1e-12 if name.startswith("linalg.") else 1e-14
-    wanted = reduce(getattr, name.split("."), xdev if name in OURS else np)(*args)
-    found = function(name)(*there(device, *args))
+    function = attrgetter(name)
+    wanted = function(xdev if name in OURS else np)(*args)
+    found = function(xdev)(*there(device, *args))
     assert_same(results(name, found), results(name, wanted), rtol)
 
 
 STACKS = [
-    ((2, 2), (2,)),
-    ((2, 2), (5, 2, 3)),
-    ((5, 2, 2), (2, 3)),
-    ((5, 2, 2), (2,)),
-    ((2, 2), (2, 0)),
-    ((3, 2, 2), (3, 2, 0)),
-    ((0, 2, 2), (2, 3)),
-]
+    ((2, 2), (2,)), ((2, 2), (5, 2, 3)), ((5, 2, 2), (2, 3)), ((5, 2, 2), (2,)),
+    ((2, 2), (2, 0)), ((3, 2, 2), (3, 2, 0)), ((0, 2, 2), (2, 3)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("left", "right"), STACKS)

@@ -49,21 +49,13 @@ def test_functions_with_dtype_take_anybodys(library, name):
 
 
 #: Of one kind, or real and complex: what the standard lays down.
-PAIRS = [
-    ("int8", "int16"),
-    ("int64", "int8"),
-    ("uint8", "uint8"),
-    ("uint8", "int16"),
-    ("float32", "float64"),
-    ("float64", "float32"),
-    ("float32", "complex64"),
-    ("complex64", "float64"),
-    ("complex64", "complex128"),
-]
+PAIRS = "int8:int16 int64:int8 uint8:uint8 uint8:int16 float32:float64 float64:float32"
+PAIRS += " float32:complex64 complex64:float64 complex64:complex128"
 
 
-@pytest.mark.parametrize(("name", "other"), PAIRS)
-def test_promotion_is_the_standards_whoever_names_the_types(library, name, other):
+@pytest.mark.parametrize("pair", PAIRS.split())
+def test_promotion_is_the_standards_whoever_names_the_types(library, pair):
+    name, other = pair.split(":")
     x = library.put(np.zeros(2, name))
     wanted = own(library, np.result_type(name, other).name)
     safe = np.can_cast(name, other)
@@ -73,17 +65,6 @@ def test_promotion_is_the_standards_whoever_names_the_types(library, name, other
             assert xdev.result_type(one, kind) == wanted
             assert xdev.result_type(kind, one) == wanted
             assert xdev.can_cast(one, kind) == safe
-
-
-def test_unknown_types_are_refused_with_the_known_ones(library):
-    x = library.put(np.zeros(2))
-    for wrong in ("float33", 3.5, object()):
-        for call in (
-            lambda: xdev.astype(x, wrong),  # noqa: B023 - called at once
-            lambda: xdev.zeros(2, dtype=wrong, device=xdev.device_of(x)),  # noqa: B023
-        ):
-            with pytest.raises(TypeError, match=r"xdev\.bool"):
-                call()
 
 
 def test_result_type_of_an_array_is_of_its_library(device):

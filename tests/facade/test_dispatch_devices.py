@@ -4,6 +4,7 @@ import inspect
 import pickle
 import re
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -12,30 +13,17 @@ import xdev
 
 X = np.asarray([1.0, 2.0, 3.0])
 #: The 16 functions with ``device=``; those of arrays get a NumPy array.
-MAKERS = {
-    "arange": lambda **kw: xdev.arange(3, **kw),
-    "asarray": lambda **kw: xdev.asarray([0.0, 1.0, 2.0], **kw),
-    "asarray of an array": lambda **kw: xdev.asarray(X, **kw),
-    "astype": lambda **kw: xdev.astype(X, xdev.float32, **kw),
-    "empty": lambda **kw: xdev.empty(3, **kw),
-    "empty_like": lambda **kw: xdev.empty_like(X, **kw),
-    "eye": lambda **kw: xdev.eye(3, **kw),
-    "from_dlpack": lambda **kw: xdev.from_dlpack(X, **kw),
-    "full": lambda **kw: xdev.full(3, 2, **kw),
-    "full_like": lambda **kw: xdev.full_like(X, 2, **kw),
-    "linspace": lambda **kw: xdev.linspace(0, 1, 3, **kw),
-    "ones": lambda **kw: xdev.ones(3, **kw),
-    "ones_like": lambda **kw: xdev.ones_like(X, **kw),
-    "zeros": lambda **kw: xdev.zeros(3, **kw),
-    "zeros_like": lambda **kw: xdev.zeros_like(X, **kw),
-    "fft.fftfreq": lambda **kw: xdev.fft.fftfreq(3, **kw),
-    "fft.rfftfreq": lambda **kw: xdev.fft.rfftfreq(3, **kw),
-}
-
-
+ARGUMENTS = {
+    "arange": (3,), "asarray": ([0.0, 1.0, 2.0],), "astype": (X, xdev.float32),
+    "empty": (3,), "empty_like": (X,), "eye": (3,), "from_dlpack": (X,), "full": (3, 2),
+    "full_like": (X, 2), "linspace": (0, 1, 3), "ones": (3,), "ones_like": (X,),
+    "zeros": (3,), "zeros_like": (X,), "fft.fftfreq": (3,), "fft.rfftfreq": (3,),
+}  # fmt: skip
+MAKERS = {n: partial(attrgetter(n)(xdev), *args) for n, args in ARGUMENTS.items()}
+MAKERS["asarray of an array"] = partial(xdev.asarray, X)
 INFO = {
-    "default_dtypes": lambda **kw: xdev.__array_namespace_info__().default_dtypes(**kw),
-    "dtypes": lambda **kw: xdev.__array_namespace_info__().dtypes(**kw),
+    name: getattr(xdev.__array_namespace_info__(), name)
+    for name in ("default_dtypes", "dtypes")
 }
 
 
@@ -71,8 +59,11 @@ def test_dtypes_go_along(library, name):
     for kind in (xdev.float32, "float32", np.dtype("float32"), np.float32):
         made = MAKERS[name](device=device, dtype=kind)
         assert xdev.isdtype(made.dtype, xdev.float32)
-    with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
-        MAKERS[name](device=device, dtype="float33")
+    for wrong in ("float33", 3.5, object()):
+        with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
+            MAKERS[name](device=device, dtype=wrong)
+        with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
+            xdev.astype(library.put(X), wrong)
 
 
 @pytest.mark.parametrize("name", [*MAKERS, *INFO])

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from running import there
 
 import xdev
 
@@ -17,12 +18,6 @@ def fake(values):
     return xdev.to_device(np.asarray(values), "fake")
 
 
-def on_fake(x):
-    if isinstance(x, list):
-        return [on_fake(part) for part in x]
-    return fake(x) if isinstance(x, np.ndarray) else x
-
-
 def integers(function):
     """Return the parameters that are integers by their annotations."""
     found = inspect.signature(function).parameters.values()
@@ -31,9 +26,8 @@ def integers(function):
 
 def called(call, name, value):
     """Call with another value of one parameter."""
-    bound = inspect.signature(call.function).bind(
-        *map(on_fake, call.args), **{key: on_fake(x) for key, x in call.kw.items()}
-    )
+    options = dict(zip(call.kw, there("fake", *call.kw.values()), strict=True))
+    bound = inspect.signature(call.function).bind(*there("fake", *call.args), **options)
     bound.arguments[name] = value
     return call.function(*bound.args, **bound.kwargs)
 

@@ -15,25 +15,26 @@ VIEWS = {
     "stepped": lambda x: x[::2, ::-3],
     "shifted": lambda x: x[1:, 1:],
 }
+BOTH = (False, True)
+#: Of each what it is called with, besides the array: by place, and by keyword.
 CASES = {
     "astype": [((xdev.complex128,), {}), ((xdev.bool,), {})],
     "concat": [((), {"axis": axis}) for axis in (0, -1, None)],
     "cumulative_sum": [
         ((), {"axis": axis, "include_initial": more})
-        for axis, more in itertools.product((0, 1), (False, True))
+        for axis in (0, 1)
+        for more in BOTH
     ],
     "cumulative_prod": [((), {"axis": 1}), ((), {"axis": -2, "include_initial": True})],
     "diff": [((), {}), ((), {"axis": 0}), ((), {"n": 2})],
     "repeat": [((3,), {}), ((2,), {"axis": 0}), ((2,), {"axis": -1})],
-    "roll": [
-        *(((shift,), {"axis": axis}) for shift in (7, -1, 0) for axis in (0, 1, None)),
-        (((1, 2),), {"axis": (0, 1)}),
-    ],
+    "roll": [((n,), {"axis": axis}) for n in (7, -1, 0) for axis in (0, 1, None)],
     "stack": [((), {"axis": axis}) for axis in (0, 1, -1)],
     "tile": [(((2, 1),), {}), (((3,),), {}), (((2, 1, 2),), {}), (((0, 1),), {})],
     "tril": [((), {}), ((), {"k": -2})],
     "triu": [((), {}), ((), {"k": 5})],
 }
+CASES["roll"].append((((1, 2),), {"axis": (0, 1)}))
 SEQUENCES = {"concat", "stack"}
 
 

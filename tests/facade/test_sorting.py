@@ -96,15 +96,6 @@ def test_a_copy_has_the_layout_of_what_is_sorted_which_stays():
         assert y.tobytes() == before
 
 
-@pytest.mark.parametrize("size", [3, 9000])
-@pytest.mark.parametrize("name", ["sort", "argsort"])
-def test_axes_that_are_none_are_refused(name, size):
-    x = array((size,), "float32", "spread")
-    for axis, error in ((1, ValueError), (-2, ValueError), (0.5, TypeError)):
-        with pytest.raises(error):
-            getattr(xdev, name)(x, axis=axis)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sets_are_numpys(dtype):
     for shape, content in product([(300,), (3, 30, 40)], CONTENTS):

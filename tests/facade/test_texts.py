@@ -62,6 +62,11 @@ TYPE_ERRORS = {
         rf"xdev\.numpy\.{name}"
         for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum")
     },
+    "sort(f, kind='stable')": r"'kind' \(NumPy's\): use stable=",
+    "argsort(f, kind='heapsort')": r"'kind' \(NumPy's\): use stable=",
+    "linspace(0, 1, 5, retstep=True)": r"leave it out, or use xdev\.numpy\.linspace",
+    "where(f > 0)": r"xdev\.nonzero\(condition\)",
+    "round(f, 2)": r"out is not an array but int: .*xdev\.numpy\.round for decimals",
     "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
     # numbers
     "arange('a', 5)": r"xdev\.arange: start is not a number but .*give one",
@@ -85,6 +90,11 @@ TYPE_ERRORS = {
 VALUE_ERRORS = {
     **{f"fft.{f}({n})": ONE for f in ("fftfreq", "rfftfreq") for n in (0, -3)},
     **{f"fft.fftfreq(4, d={d})": r"xdev\.fft\.fftfreq: d" for d in ("0", "-0.0")},
+    **{
+        f"arange({bounds}, step={step})": r"xdev\.arange: step is .* use another"
+        for bounds in ("10", "5, 5", "0.5, 3")
+        for step in ("0", "-0.0", "False", "np.float32(0)")
+    },
     # matrices and vectors
     "linalg.outer(m, f)": "must be 1-D|one-dim",
     "linalg.cross(f, f)": "3",
@@ -142,3 +152,10 @@ def test_matmul_names_shapes_that_do_not_fit(device, shapes, text):
         xdev.matmul(x1, x2)
     assert str(caught.value).startswith(start)
     assert caught.value.__suppress_context__
+
+
+def test_numpys_own_error_names_what_freed_an_array():
+    x = xdev.ones((2, 2), device="cpu")
+    xdev.memory.free(x)
+    with pytest.raises(TypeError, match=r"freed before, by xdev\.memory\.free"):
+        x + 1

@@ -23,56 +23,25 @@ def jacobi(np):
     return a
 
 
-def statistics(np):
-    data = np.linspace(-1, 1, 60).reshape(20, 3) ** np.array([1, 2, 3])
-    centred = (data - np.mean(data, axis=0)) / np.std(data, axis=0, ddof=1)
-    values = np.linalg.eigvalsh(np.cov(centred, rowvar=False))
-    assert isinstance(data, np.ndarray)
-    return np.concatenate([values, np.percentile(data, [25, 75])])
-
-
-def spectrum(np):
-    signal = np.sin(2 * np.pi * 5 * np.arange(0, 1, 1 / 64))
-    power = np.abs(np.fft.rfft(signal)) ** 2
-    return np.where(power > 1, np.fft.rfftfreq(signal.size, 1 / 64), 0.0)
-
-
-PROGRAMS = [
-    jacobi,
-    statistics,
-    spectrum,
-]
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_numpy_program_gives_numpys_numbers_on_every_device(device, program):
-    wanted = program(numpy)
+def test_a_numpy_program_gives_numpys_numbers_on_every_device(device):
+    wanted = jacobi(numpy)
 
     with xdev.use_device(device):
-        result = program(xdev.numpy)
+        result = jacobi(xdev.numpy)
 
     assert xdev.device_of(result) == device
     numpy.testing.assert_allclose(xdev.to_numpy(result), wanted, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "zeros((2, 3), 'f4', 'F')",
-        "full((2, 3), [1, 2, 3])",
-        "eye(2, 3, 1, int)",
-        "arange(1, 5, 2, 'f4')",
-        "arange(start=1, stop=5)",
-        "linspace([0, 1], 2, 5, axis=1)",
-        "array([[1, 2], [3, 4]], order='F')",
-        "mgrid[0:2, 0:3]",
-        "r_[1, 2, 3:6]",
-        "ndarray((2, 3), 'f4')",
-        "random.default_rng(3).normal(size=4)",
-        "random.Generator(numpy.random.PCG64(1)).permutation(5)",
-        "linalg.svd([[1.0, 2.0], [3.0, 5.0]]).S",
-    ],
-)
+MADE = """zeros((2, 3), 'f4', 'F') | full((2, 3), [1, 2, 3]) | eye(2, 3, 1, int)
+arange(1, 5, 2, 'f4') | arange(start=1, stop=5) | linspace([0, 1], 2, 5, axis=1)
+array([[1, 2], [3, 4]], order='F') | mgrid[0:2, 0:3] | r_[1, 2, 3:6]
+ndarray((2, 3), 'f4') | random.default_rng(3).normal(size=4)
+random.Generator(numpy.random.PCG64(1)).permutation(5)
+linalg.svd([[1.0, 2.0], [3.0, 5.0]]).S"""
+
+
+@pytest.mark.parametrize("written", MADE.replace("\n", " | ").split(" | "))
 def test_what_makes_arrays_makes_numpys_on_the_default_device(device, written):
     wanted = eval(f"numpy.{written}")  # noqa: S307 - the list above
 
@@ -101,37 +70,23 @@ def test_archives_are_read_to_the_default_device(device, tmp_path, save):
     assert xdev.device_of(text) == "cpu"
 
 
-def test_like_says_the_device(device):
-    np = xdev.numpy
-    x = xdev.asarray([1.0, 2.0], device=device)
-
+def test_arrays_among_the_arguments_say_the_device(device):
+    np, x = xdev.numpy, xdev.asarray([1.0, 2.0], device=device)
     for result in (np.zeros(3, like=x), np.full(2, x), np.array([x, x]), np.r_[x, x]):
         assert xdev.device_of(result) == device
 
 
-#: NumPy's functions with ``device=``: calls of them, without and with an array.
-PLACED = {
-    "arange": ["arange(3", "arange(3, dtype='f4'"],
-    "asanyarray": ["asanyarray([1, 2]", "asanyarray(x"],
-    "asarray": ["asarray([1.0, 2.0], 'f4'", "asarray(x, dtype='f4'"],
-    "astype": ["astype(x, 'f4'"],
-    "empty": ["empty(3"],
-    "empty_like": ["empty_like([1, 2]", "empty_like(x, 'f4'"],
-    "eye": ["eye(3"],
-    "fft.fftfreq": ["fft.fftfreq(8"],
-    "fft.rfftfreq": ["fft.rfftfreq(8, d=0.5"],
-    "from_dlpack": ["from_dlpack(x"],
-    "full": ["full(3, 7", "full(3, 7, like=x"],
-    "full_like": ["full_like([1, 2], 3", "full_like(x, 3"],
-    "linspace": ["linspace(0, 1, 3", "linspace(x, 5, 3", "linspace([0, 1], 2, 3"],
-    "ones": ["ones(3", "ones(3, like=x"],
-    "ones_like": ["ones_like([1, 2]", "ones_like(x"],
-    "zeros": ["zeros(3", "zeros(3, order='F', like=x"],
-    "zeros_like": ["zeros_like([1, 2]", "zeros_like(x, dtype='f4'"],
-}
+#: Calls of NumPy's functions with ``device=``, without and with an array.
+PLACED = """arange(3 | arange(3, dtype='f4' | asanyarray([1, 2] | asanyarray(x | empty(3
+asarray([1.0, 2.0], 'f4' | asarray(x, dtype='f4' | astype(x, 'f4' | empty_like([1, 2]
+empty_like(x, 'f4' | eye(3 | fft.fftfreq(8 | fft.rfftfreq(8, d=0.5 | from_dlpack(x
+full(3, 7 | full(3, 7, like=x | full_like([1, 2], 3 | full_like(x, 3
+linspace(0, 1, 3 | linspace(x, 5, 3 | linspace([0, 1], 2, 3 | ones(3 | ones(3, like=x
+ones_like([1, 2] | ones_like(x | zeros(3 | zeros(3, order='F', like=x
+zeros_like([1, 2] | zeros_like(x, dtype='f4'"""
 
 
-@pytest.mark.parametrize("written", [call for row in PLACED.values() for call in row])
+@pytest.mark.parametrize("written", PLACED.replace("\n", " | ").split(" | "))
 def test_a_function_obeys_device(device, written):
     values = numpy.array([1.0, 2.0])
     wanted = eval(f"np.{written})", {"np": numpy, "x": values})  # noqa: S307 - the table

@@ -19,15 +19,9 @@ CASES = {
     "uniform": (lambda r: r.uniform(-2, 6, N), lambda x: (x + 2) / 8),
     "normal": (lambda r: r.standard_normal(N), NORMAL),
     "normal, float32": (lambda r: r.standard_normal(N, "float32"), NORMAL),
-    "normal of parameters": (
-        lambda r: r.normal(3, 2, N),
-        lambda x: NORMAL((x - 3) / 2),
-    ),
+    "of parameters": (lambda r: r.normal(3, 2, N), lambda x: NORMAL((x - 3) / 2)),
     "exponential": (lambda r: r.standard_exponential(N), EXPONENTIAL),
-    "exponential, float32": (
-        lambda r: r.standard_exponential(N, "float32"),
-        EXPONENTIAL,
-    ),
+    "exponential, f4": (lambda r: r.standard_exponential(N, "f4"), EXPONENTIAL),
     "of a scale": (lambda r: r.exponential(4, N), lambda x: EXPONENTIAL(x / 4)),
 }
 

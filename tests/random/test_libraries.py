@@ -11,17 +11,11 @@ LIBRARIES = ["torch", "jax", "dask", "array_api_strict"]
 CALLS = {
     "random": lambda r: r.random((3, 4)),
     "random of float32": lambda r: r.random(5, "float32"),
-    "standard_normal": lambda r: r.standard_normal((2, 3)),
-    "standard_exponential": lambda r: r.standard_exponential(4),
-    "uniform": lambda r: r.uniform(1, 2, 5),
     "uniform of lists": lambda r: r.uniform([0.0, 1.0], [1.0, 3.0]),
     "normal": lambda r: r.normal([[1.0], [2.0]], [1.0, 0.5], (2, 2)),
-    "exponential": lambda r: r.exponential(2.0, 3),
-    "integers": lambda r: r.integers(0, 9, 7),
     "integers of lists": lambda r: r.integers([0, 5], [3, 9]),
     "choice": lambda r: r.choice(10, 4, replace=False),
     "choice of a list": lambda r: r.choice([1.5, 2.5, 3.5], 4, p=[0.2, 0.3, 0.5]),
-    "permutation": lambda r: r.permutation(6),
     "permuted": lambda r: r.permuted([[1, 2, 3], [4, 5, 6]], axis=1),
 }
 

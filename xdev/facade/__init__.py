@@ -31,6 +31,7 @@ from numpy import (
     uint64 as uint64,
 )
 
+from xdev.facade.backends import NAMES as _NAMES
 from xdev.facade.creation import *
 from xdev.facade.elementwise import *
 from xdev.facade.filling import *
@@ -41,11 +42,7 @@ from xdev.facade.searching import *
 from xdev.facade.statistical import *
 
 if not TYPE_CHECKING:  # which go by the stars
-    __all__ = [
-        "bool", "complex64", "complex128", "e", "float32", "float64", "inf", "int8",
-        "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
-        "uint64",
-    ]  # fmt: skip
+    __all__ = [*_NAMES, "e", "inf", "nan", "newaxis", "pi"]  # noqa: PLE0604 - strings
     for _topic in (
         *("creation", "elementwise", "filling", "inspection", "linear_algebra"),
         *("manipulation", "searching", "statistical"),

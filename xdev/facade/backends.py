@@ -31,15 +31,11 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
     Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
 
     DType: TypeAlias = Any
-
+    Function: TypeAlias = Callable[..., Any]
     Shape: TypeAlias = tuple[int, ...]
-
     ShapeLike: TypeAlias = int | Shape
-
     Number: TypeAlias = "complex | np.generic"
-
     Axes: TypeAlias = int | tuple[int, ...] | None
-
     Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
     class HasDtype(Protocol):
@@ -50,6 +46,8 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
             """The data type."""
 
     Operand = TypeVar("Operand", bound=HasDtype)  # an Array, and no text, list or None
+    Out: TypeAlias = Operand | None
+    Beside: TypeAlias = "HasDtype | Number"  # what an operand may meet
 
     class UniqueAll(NamedTuple, Generic[Array]):
         """Of ``unique_all``."""
@@ -103,7 +101,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
         """An elementwise function of one array; the result is of the array's type."""
 
         def __call__(
-            self, x: Operand, /, out: Operand | None = None, **keywords: Any
+            self, x: Operand, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand:
             """Compute."""
 
@@ -115,22 +113,12 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
         @overload
         def __call__(
-            self,
-            x1: Number,
-            x2: Operand,
-            /,
-            out: Operand | None = None,
-            **keywords: Any,
+            self, x1: Number, x2: Operand, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand: ...
 
         @overload
         def __call__(
-            self,
-            x1: Operand,
-            x2: HasDtype | Number,
-            /,
-            out: Operand | None = None,
-            **keywords: Any,
+            self, x1: Operand, x2: Beside, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand: ...
 
         def __call__(
@@ -148,7 +136,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
         @overload
         def __call__(
-            self, x: Operand, /, out: Operand | None = None, **keywords: Any
+            self, x: Operand, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand: ...
 
         def __call__(self, x: Any, /, out: Any = None, **keywords: Any) -> Any:
@@ -159,12 +147,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
         @overload  # type: ignore[override]
         def __call__(
-            self,
-            x1: NDArray[Any],
-            x2: HasDtype | Number,
-            /,
-            out: Any = None,
-            **keywords: Any,
+            self, x1: NDArray[Any], x2: Beside, /, out: Any = None, **keywords: Any
         ) -> NDArray[np.bool_]: ...
 
         @overload
@@ -174,22 +157,12 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
         @overload
         def __call__(
-            self,
-            x1: Number,
-            x2: Operand,
-            /,
-            out: Operand | None = None,
-            **keywords: Any,
+            self, x1: Number, x2: Operand, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand: ...
 
         @overload
         def __call__(
-            self,
-            x1: Operand,
-            x2: HasDtype | Number,
-            /,
-            out: Operand | None = None,
-            **keywords: Any,
+            self, x1: Operand, x2: Beside, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand: ...
 
         def __call__(
@@ -347,9 +320,7 @@ class Functions(dict[str, Any]):
     __slots__ = ("_find",)
 
     def __init__(
-        self,
-        find: Callable[[str], Callable[..., Any]],
-        functions: Mapping[str, Callable[..., Any]] = {},
+        self, find: Callable[[str], Function], functions: Mapping[str, Function] = {}
     ) -> None:
         super().__init__(functions)
         self._find = find
@@ -380,16 +351,16 @@ class Library:
     def __init__(
         self,
         namespace: ModuleType,
-        find: Callable[[str], Callable[..., Any]],
-        mended: Mapping[str, Callable[..., Any]] = {},
+        find: Callable[[str], Function],
+        mended: Mapping[str, Function] = {},
     ) -> None:
         self.namespace, self.functions = namespace, Functions(find, mended)
 
-    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
+    def bound(self, name: str, like: Any) -> Function:  # noqa: ARG002
         """Return a function (``"sort"``, ``"linalg.svd"``) for where ``like`` is."""
         return self.functions[name]
 
-    def keep(self, name: str, function: Callable[..., Any]) -> None:
+    def keep(self, name: str, function: Function) -> None:
         """Have a function under a name from now on."""
         self.functions[name] = function
 
@@ -406,40 +377,29 @@ class Library:
         return value[()] if type(value) is np.ndarray and not value.ndim else value
 
     def write(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        values: list[Any],
-        out: Any,
-        **keywords: Any,
+        self, name: str, function: Function, values: list[Any], out: Any, **options: Any
     ) -> Any:
         """Compute into ``out``, checked before anything is written; return it."""
-        shape = result_shape([*values, keywords.get("where")])
+        shape = result_shape([*values, options.get("where")])
         if out.shape != shape:
-            raise misfit(name, out, shape, self.wanted(name, function, values, out))
+            raise misfit(name, out, shape, self.wanted(name, function, values))
         try:
-            return function(*values, out=out, **keywords)
+            return function(*values, out=out, **options)
         except (TypeError, ValueError):
             self.refuse(name, function, values, out)
             raise
 
     def refuse(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+        self, name: str, function: Function, values: list[Any], out: Any
     ) -> None:
         """Raise what is wrong with an ``out`` of the result's shape, if anything is."""
-        wanted = self.wanted(name, function, values, out)
+        wanted = self.wanted(name, function, values)
         if not getattr(getattr(out, "flags", None), "writeable", True):
             raise read_only(name, out, wanted)
         if not np.can_cast(wanted, out.dtype, "same_kind"):
             raise wrong_dtype(name, out, out.shape, wanted)
 
-    def wanted(
-        self,
-        name: str,  # noqa: ARG002
-        function: Callable[..., Any],
-        values: list[Any],
-        out: Any,  # noqa: ARG002
-    ) -> Any:
+    def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
         """Return the data type of a result, asked with arrays of size 0."""
         return result_dtype(self.namespace, function, values)
 
@@ -452,7 +412,7 @@ def result_shape(values: list[Any]) -> tuple[int, ...]:
     return np.broadcast_shapes(first, *rest)
 
 
-def result_dtype(xp: Any, function: Callable[..., Any], values: list[Any]) -> Any:
+def result_dtype(xp: Any, function: Function, values: list[Any]) -> Any:
     """Return the data type that a function gives, asked with arrays of size 0."""
     samples = [
         xp.empty(0, value.dtype) if hasattr(value, "dtype") else value
@@ -466,7 +426,7 @@ def result_dtype(xp: Any, function: Callable[..., Any], values: list[Any]) -> An
 MAKERS = (
     *("empty", "zeros", "ones", "full", "arange", "linspace", "eye", "asarray"),
     *("empty_like", "zeros_like", "ones_like", "full_like", "from_dlpack"),
-    *("fftfreq", "rfftfreq"),
+    "frequencies",
 )
 
 
@@ -481,17 +441,17 @@ class Factory:
         #: The library's, of whose ``fft`` frequencies are.
         namespace: Any
         #: Of a shape, a dtype and, for memory, an order: an array of any content.
-        empty: Callable[..., Any]
+        empty: Function
         #: Of start, stop, step and dtype: evenly spaced numbers.
-        arange: Callable[..., Any]
+        arange: Function
         #: Of start, stop, num, dtype and endpoint: likewise.
-        linspace: Callable[..., Any]
+        linspace: Function
         #: Of an array of this device or no array, dtype and copy: an array.
-        asarray: Callable[..., Any]
+        asarray: Function
         #: Of an exporter and copy: an array that shares its memory.
-        from_dlpack: Callable[..., Any]
+        from_dlpack: Function
         #: Of an array and a value: the array, full of it.
-        filled: Callable[..., Any]
+        filled: Function
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
         """Return zeros."""
@@ -532,13 +492,12 @@ class Factory:
             out.ravel()[first : last : columns + 1] = 1
         return out
 
-    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        """Return the frequencies of a Fourier transform [1/s], in the pool's memory."""
-        return self.asarray(self.namespace.fft.fftfreq(n, d), dtype, copy=True)
+    def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
+        """Return those of a Fourier transform [1/s], in the pool's memory.
 
-    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        """Return those of a real one."""
-        return self.asarray(self.namespace.fft.rfftfreq(n, d), dtype, copy=True)
+        ``name`` is of the function: ``"fftfreq"``, or ``"rfftfreq"``.
+        """
+        return self.asarray(getattr(self.namespace.fft, name)(n, d), dtype, copy=True)
 
 
 def as_shape(shape: Any) -> Shape:

@@ -66,7 +66,7 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
         if kind is float or kind is int:
             return bound
         return dtype.type(bound) if np.isscalar(bound) else bound.astype(dtype)
-    least, most = _ends(dtype)
+    least, most = ends_of(dtype)
     if kind is int or kind is float or np.isscalar(bound):
         if isinstance(bound, np.generic):
             bound = bound.item()  # float16 would overflow beside the type's ends
@@ -83,14 +83,14 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
         free = -math.inf if inwards == "ceil" else math.inf
         bound = xp.where(xp.isnan(bound), free, bound.astype(np.float64))
         return _whole(xp, getattr(xp, inwards)(bound), dtype)
-    first, last = _ends(bound.dtype)
+    first, last = ends_of(bound.dtype)
     low, high = max(least, first), min(most, last)
     return xp.clip(bound, low, high).astype(dtype)
 
 
 def _whole(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:
     """Return whole numbers, float64, as integers, saturated."""
-    least, most = _ends(dtype)
+    least, most = ends_of(dtype)
     top = float(most)  # 2^63 or 2^64 where the type has 64 bits: one too many
     inside = xp.clip(bound, least, top if top <= most else math.nextafter(top, 0))
     over = dtype.type(most)
@@ -98,6 +98,9 @@ def _whole(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:
 
 
 @cache
-def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+def ends_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the least and the largest integer of a data type."""
+    if dtype.kind == "b":
+        return 0, 1
     limits = np.iinfo(dtype)
     return int(limits.min), int(limits.max)

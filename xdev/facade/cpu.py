@@ -32,7 +32,7 @@ from xdev.ufunc.argument_errors import held_elsewhere, no_matrix, no_mode, no_va
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.facade.backends import Axes, DType
+    from xdev.facade.backends import Axes, DType, Function
 
 
 #: Arrays that NumPy made itself are copied into the pool from this size [B].
@@ -44,7 +44,7 @@ SMALL = POOLED_FROM // 16
 
 
 @cache
-def from_memory(name: str) -> Callable[..., Any]:
+def from_memory(name: str) -> Function:
     """Return a function of the pool's arrays."""
     # At the first array, not at import: `import xdev` loads NumPy only.
     return getattr(importlib.import_module("xdev.memory.arrays"), name)
@@ -78,7 +78,7 @@ def pooled(x: Any) -> Any:
     return out
 
 
-def bare(name: str) -> Callable[..., Any]:
+def bare(name: str) -> Function:
     """Return NumPy's function without its search for other libraries' arrays.
 
     For arguments that are known to be plain NumPy arrays; the search takes 0.1 us.
@@ -103,7 +103,7 @@ def _into(result: Any, out: Any) -> Any:
     """Return a result, copied to ``out`` where there is one."""
     if out is None:
         return result
-    np.copyto(out, result, casting="same_kind")
+    namespace_of(out).copyto(out, result, casting="same_kind")
     return out
 
 
@@ -116,7 +116,9 @@ def _round(x: Any, out: Any = None, **keywords: Any) -> Any:
     return result if out is None else out  # of a scalar it returns another
 
 
-def _part(name: str) -> Callable[..., Any]:
+def part_of(name: str) -> Function:
+    """Return the function that gives the real or the imaginary part."""
+
     def part(x: Any, out: Any = None) -> Any:
         if x.dtype in FREED:  # an attribute of all data types
             raise use_after_free(x, f"xdev.{name}: x")
@@ -125,7 +127,7 @@ def _part(name: str) -> Callable[..., Any]:
     return part
 
 
-def _complex(name: str, mend: Callable[[Any], Any]) -> Callable[..., Any]:
+def _complex(name: str, mend: Callable[[Any], Any]) -> Function:
     """Return NumPy's ufunc, mended for complex numbers."""
     ufunc: np.ufunc = getattr(np, name)
 
@@ -169,31 +171,43 @@ def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     return np.intp(count) if type(count) is int else count
 
 
-def _eig(x: Any) -> Any:
-    result = np.linalg.eig(x)
-    return type(result)(*map(complex_numbers, result))
+@cache
+def named_result(name: str) -> Any:
+    """Return the type of what NumPy's function returns, which takes long to load."""
+    return type(operator.attrgetter(name)(np)(np.empty((0, 0))))
 
 
-def _eigvals(x: Any) -> Any:
-    return complex_numbers(np.linalg.eigvals(x))
+def eig(x: Any) -> Any:
+    """Return the eigenvalues and eigenvectors of NumPy's or CuPy's arrays, complex."""
+    results = namespace_of(x).linalg.eig(x)
+    return named_result("linalg.eig")(*map(_complex_numbers, results))
 
 
-def complex_numbers(x: Any) -> Any:
+def eigvals(x: Any) -> Any:
+    """Return the eigenvalues, complex."""
+    return _complex_numbers(namespace_of(x).linalg.eigvals(x))
+
+
+def _complex_numbers(x: Any) -> Any:
     """Return numbers as complex ones: until NumPy 2.5, eigenvalues may be real."""
     kind = x.dtype
     return x if kind.kind == "c" else x.astype(np.result_type(kind, np.complex64))
 
 
-def _matrix_rank(x: Any, *, rtol: Any) -> Any:
+def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
+    """Return the number of singular values that count as more than 0."""
     if x.ndim < 2:  # noqa: PLR2004 - a matrix
         raise no_matrix("linalg.matrix_rank", x)
-    return np.linalg.matrix_rank(x, rtol=rtol)
+    xp = namespace_of(x)
+    sizes = xp.linalg.svd(x, compute_uv=False)
+    return xp.count_nonzero(sizes > cutoff(xp, sizes, x.shape, rtol), axis=-1)
 
 
-def _qr(x: Any, *, mode: str) -> Any:
+def qr(x: Any, *, mode: str) -> Any:
+    """Return the factors, in one of the standard's modes."""
     if mode not in QR_MODES:
         raise no_mode(mode)
-    return np.linalg.qr(x, mode)  # type: ignore[call-overload]
+    return named_result("linalg.qr")(*namespace_of(x).linalg.qr(x, mode))
 
 
 def cutoff(xp: Any, sizes: Any, shape: tuple[int, ...], rtol: Any) -> Any:
@@ -230,7 +244,7 @@ def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     return namespace_of(x).diff(x, n, axis, **ends)
 
 
-def _triangle(name: str) -> Callable[..., Any]:
+def _triangle(name: str) -> Function:
     numpys = bare(name)
     return lambda x, *, k: pooled(numpys(x, k))
 
@@ -330,17 +344,15 @@ def unique_values(x: Any) -> Any:
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
     views = np.meshgrid(*arrays, indexing=indexing, copy=False)
-    if TRACKING.off and sum([x.nbytes for x in views]) < POOLED_FROM:
-        return tuple([x.copy() for x in views])
-    return tuple(HOST.asarray(x, None, copy=True) for x in views)
+    return tuple(_into(x, HOST.empty(x.shape, x.dtype)) for x in views)
 
 
 #: Where NumPy departs from the standard, each with the reason.
-MENDED: dict[str, Callable[..., Any]] = {
+MENDED: dict[str, Function] = {
     "clip": clip,  # the result must keep x's data type
     "round": _round,  # numpy.round is no ufunc; the method takes out=
-    "real": _part("real"),  # has no out=
-    "imag": _part("imag"),  # has no out=
+    "real": part_of("real"),  # has no out=
+    "imag": part_of("imag"),  # has no out=
     # complex infinities, NaN and signed zeros differ
     "expm1": _complex("expm1", _expm1),
     # of complex numbers is log(1 + x), inexact near 0
@@ -354,11 +366,11 @@ MENDED: dict[str, Callable[..., Any]] = {
     "argsort": argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
     "unique_values": unique_values,  # has the order of a hash table
-    "linalg.eig": _eig,  # may be real where all imaginary parts are 0
-    "linalg.eigvals": _eigvals,  # likewise
-    "linalg.matrix_rank": _matrix_rank,  # accepts vectors
+    "linalg.eig": eig,  # may be real where all imaginary parts are 0
+    "linalg.eigvals": eigvals,  # likewise
+    "linalg.matrix_rank": matrix_rank,  # accepts vectors
     "linalg.pinv": pinv,  # has no default of rtol for integers
-    "linalg.qr": _qr,  # has more modes
+    "linalg.qr": qr,  # has more modes
 }
 
 
@@ -410,6 +422,7 @@ OF_ARRAYS = Functions(
         "var": variance,
         "argmax": np.ndarray.argmax,
         "argmin": np.ndarray.argmin,
+        "matrix_transpose": operator.attrgetter("mT"),
         "nonzero": np.ndarray.nonzero,
         "permute_dims": np.ndarray.transpose,
         "repeat": lambda x, repeats, *, axis: x.repeat(repeats, axis),
@@ -486,6 +499,11 @@ class HostFactory(Factory):
         array = _arange(start, stop, step, NUMPY.dtype(dtype))
         if dtype is None and array.dtype.hasobject:
             raise _of_no_dtype(start, stop, step)
+        first, last = (0, start) if stop is None else (start, stop)
+        whole = type(first) is type(last) is type(step) is int
+        if whole and not array.size and range(first, last, step):  # NumPy miscounts
+            message = f"from {first} to {last} is a range longer than any memory"
+            raise ValueError(f"xdev.arange: {message}: use a larger step")
         return pooled(array)
 
     def linspace(

@@ -27,7 +27,7 @@ from xdev.ufunc.cpu import Errors, cost_model, share
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.facade.backends import Axes
+    from xdev.facade.backends import Axes, Function
 
     Part = Callable[[Any, Any, Any], object]
     ByLoop = Callable[[Any, Any], Callable[[int], None]] | None
@@ -46,12 +46,16 @@ def _quicker(
     size: int,
     alone: Callable[[], Any],
     shared: Callable[[int], Any],
-    model: Callable[[], CostModel] = cost_model,
+    loop: Callable[[int], Any] | None = None,
 ) -> Any:
     """Compute in one thread, or by ``shared(grain)`` in several; note the time.
 
-    ``key`` stands for the calls that take the same time for an element.
+    ``key`` stands for the calls that take the same time for an element. ``loop`` serves
+    in the place of ``shared``, if there is one, and needs no interpreter's lock.
     """
+    if loop:
+        key, shared = (*key, "loop"), loop
+    model = CostModel if loop else cost_model
     cost = _costs.get(key) or _costs.setdefault(key, model())
     start = perf_counter()
     if cost.is_worth_threads(size):
@@ -156,11 +160,7 @@ def _folded(
 
 
 def _of_parts(
-    key: tuple[Any, ...],
-    x: Any,
-    dtype: Any,
-    part: Part,
-    by_loop: ByLoop,
+    key: tuple[Any, ...], x: Any, dtype: Any, part: Part, by_loop: ByLoop
 ) -> Any:
     """Return the folds of parts of all elements."""
     folds, full = np.empty(-(-x.size // PART), dtype), x.size // PART
@@ -175,6 +175,7 @@ def _of_parts(
     def shared(_: int) -> None:
         threads.run(work, len(folds))
 
+    native = None
     if by_loop and full:
         fold = by_loop(x[: full * PART].reshape(full, PART), folds[:full])
 
@@ -182,9 +183,7 @@ def _of_parts(
             fold(grain)
             work(full, len(folds))
 
-        _quicker((*key, "loop"), x.size, alone, native, CostModel)
-    else:
-        _quicker(key, x.size, alone, shared)
+    _quicker(key, x.size, alone, shared, native)
     return folds
 
 
@@ -216,19 +215,18 @@ def _along(
         share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
     matrix = x.ndim == 2 and x.flags.c_contiguous  # noqa: PLR2004
+    native = None
     if by_loop and matrix:
         native = by_loop(x, whole.reshape(-1) if axes == (1,) else whole)
-        _quicker((*key, axes, "loop"), x.size, alone, native, CostModel)
-    else:
-        _quicker((*key, axes), x.size, alone, shared)
+    _quicker((*key, axes), x.size, alone, shared, native)
     return result
 
 
-def reduction(ufunc: Any) -> Callable[..., Any]:
+def reduction(ufunc: Any) -> Function:
     """Return what folds by a ufunc."""
 
     def function(
-        plain: Callable[..., Any],
+        plain: Function,
         x: Any,
         *,
         axis: Axes = None,
@@ -255,7 +253,7 @@ _add: Any = np.add.reduce
 _sum = reduction(np.add)
 
 
-def mean(plain: Callable[..., Any], x: Any, *, axis: Axes, keepdims: bool) -> Any:
+def mean(plain: Function, x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """Average floats; NumPy those that it computes in another type."""
     count = folded_count(x, axis)
     if not count:
@@ -264,7 +262,7 @@ def mean(plain: Callable[..., Any], x: Any, *, axis: Axes, keepdims: bool) -> An
 
 
 def var(
-    plain: Callable[..., Any], x: Any, *, axis: Axes, correction: float, keepdims: bool
+    plain: Function, x: Any, *, axis: Axes, correction: float, keepdims: bool
 ) -> Any:
     """Return the variance of floats, in two passes; NumPy others'."""
     count, result = folded_count(x, axis), None
@@ -286,7 +284,7 @@ def var(
     return result / (count - correction)
 
 
-def std(plain: Callable[..., Any], x: Any, **options: Any) -> Any:  # noqa: ARG001
+def std(plain: Function, x: Any, **options: Any) -> Any:  # noqa: ARG001
     """Return the root of the variance."""
     return np.sqrt(var(variance, x, **options))
 
@@ -298,7 +296,7 @@ def _spread(
     key: tuple[Any, ...],
     part: Callable[..., object],
     arrays: Sequence[Any],
-    plain: Callable[..., Any],
+    plain: Function,
     whole: Sequence[int] = (),
 ) -> Any:
     """Compute parts of a new array, of the same parts of arrays of its shape.
@@ -317,7 +315,7 @@ def _spread(
     return _quicker(key, math.prod(shape), lambda: plain(*arrays), shared)
 
 
-def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
+def astype(plain: Function, x: Any, dtype: Any) -> Any:
     """Return a copy in another data type, laid out as the array."""
     if x.dtype.kind == "c" and dtype.kind != "c":
         return plain(x, dtype)  # which warns of imaginary parts, once
@@ -333,7 +331,7 @@ def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
     return result
 
 
-def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
+def where(plain: Function, condition: Any, x1: Any, x2: Any) -> Any:
     """Choose, in blocks of the parts: NumPy's function makes a new array each time."""
     dtype, x = np.result_type(x1, x2), (condition, x1, x2)
     try:
@@ -352,7 +350,7 @@ def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
     return _spread(("where", dtype), part, arrays, np.where)
 
 
-def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> Any:
+def concat(plain: Function, arrays: Sequence[Any], *, axis: Any) -> Any:
     """Join arrays, each copied by several threads."""
     first = arrays[0]
     size = sum(x.size for x in arrays)
@@ -380,9 +378,7 @@ def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> An
     return _quicker(key, size, lambda: plain(arrays, axis=axis), shared)
 
 
-def take(
-    plain: Callable[..., Any], x: Any, indices: Any, *, axis: int | None = None
-) -> Any:
+def take(plain: Function, x: Any, indices: Any, *, axis: int | None = None) -> Any:
     """Take at indices along the first axis: threads share these."""
     first = axis == 0 or (x.ndim == 1 and axis in {None, -1})
     right = first and x.ndim > 0 and indices.ndim == 1 and x.size and indices.size
@@ -409,12 +405,10 @@ def take(
 # -- along axes -----------------------------------------------------------------------
 
 
-def sorting(name: str) -> Callable[..., Any]:
+def sorting(name: str) -> Function:
     """Return what sorts along an axis: threads share the lines."""
 
-    def function(
-        plain: Callable[..., Any], x: Any, *, axis: Any, **options: Any
-    ) -> Any:
+    def function(plain: Function, x: Any, *, axis: Any, **options: Any) -> Any:
         lines = x.ndim > 1 and type(axis) is int and -x.ndim <= axis < x.ndim
         if not lines:
             return plain(x, axis=axis, **options)
@@ -431,10 +425,10 @@ def sorting(name: str) -> Callable[..., Any]:
     return function
 
 
-def transform(name: str) -> Callable[..., Any]:
+def transform(name: str) -> Function:
     """Return a Fourier transform by SciPy, which has threads, where it is installed."""
 
-    def function(plain: Callable[..., Any], x: Any, **options: Any) -> Any:
+    def function(plain: Function, x: Any, **options: Any) -> Any:
         n, axes = options.get("n"), options.get("axes")
         # SciPy takes more, in its own way.
         same = n is None or (type(n) is int and n > 0)
@@ -450,7 +444,7 @@ def transform(name: str) -> Callable[..., Any]:
     return function
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Function] = {
     "sum": _sum,
     "max": reduction(np.maximum),
     "min": reduction(np.minimum),

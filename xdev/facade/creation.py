@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import numbers
 import operator
@@ -16,7 +15,7 @@ from xdev.device import Device, as_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import shown, type_name
 from xdev.facade.cpu import SMALL, first_in
-from xdev.facade.dispatch import BESIDE, factory, factory_of, libraries, moved, stays
+from xdev.facade.dispatch import BESIDE, factory, factory_of, is_array, moved, stays
 from xdev.ufunc.argument_errors import PAGE, misplaced
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def asarray(
             if (kind is list or kind is tuple) and "dask.array" in sys.modules:
                 _refuse_collections(obj)
             return factory(device).asarray(obj, dtype, copy)
-        if not _is_array(obj):
+        if not is_array(obj):
             exported = _exported(obj)
             if exported is None:
                 return factory(device).asarray(obj, dtype, copy)
@@ -180,19 +179,13 @@ def from_dlpack(
             f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "
             f"xdev.asarray(x); a collection of Dask's has no memory before x.compute()"
         )
-    here = factory_of(x, "from_dlpack") if _is_array(x) else factory(device_of(x))
+    here = factory_of(x, "from_dlpack") if is_array(x) else factory(device_of(x))
     if stays(x, device):
         return here.from_dlpack(x, copy)
     try:
         return _moved(here.from_dlpack(x, None), device, "from_dlpack", copy)
     except ValueError as error:
         raise BufferError(str(error)) from error
-
-
-def _is_array(obj: Any) -> bool:
-    if isinstance(obj, np.ndarray) or type(obj) in libraries:
-        return True
-    return importlib.import_module("array_api_compat").is_array_api_obj(obj)
 
 
 def _moved(x: Any, device: object, name: str, copy: bool | None) -> Any:
@@ -373,6 +366,7 @@ def linspace(
     device: object = None,
     endpoint: bool = True,
     chunks: Any = None,
+    **rest: Never,
 ) -> Any:
     """Evenly spaced numbers over a range.
 
@@ -410,6 +404,8 @@ def linspace(
     >>> xdev.linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
+    if rest:
+        raise misplaced(linspace, more, rest)
     where = factory(device, chunks, "linspace", more)
     try:
         return where.linspace(start, stop, num, dtype, endpoint)

@@ -2,7 +2,7 @@
 """CuPy as the facade's library on CUDA, and its arrays, on one GPU each.
 
 Their memory is xdev's pool: CuPy allocates through it. Functions come from
-array_api_compat's CuPy namespace; :func:`mended` has those that serve in the place of
+array_api_compat's CuPy namespace; ``MENDED`` has those that serve in the place of
 what departs from the standard. What only a ``cupy.ndarray`` itself could mend, its
 operators and methods, is listed in ``tests/conformance.toml``.
 """
@@ -25,29 +25,37 @@ from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
 from xdev.facade import cuda_copies, elementwise
-from xdev.facade.backends import MAKERS, Factory, Library, as_shape, to_numpy_dtype
-from xdev.facade.clipping import NUMBERS, clip
+from xdev.facade.backends import (
+    FLOAT64,
+    MAKERS,
+    Factory,
+    Library,
+    as_shape,
+    to_numpy_dtype,
+)
+from xdev.facade.clipping import clip
 from xdev.facade.cpu import (
     HOST,
-    QR_MODES,
-    complex_numbers,
-    cutoff,
+    NUMPY,
     diff,
+    eig,
+    eigvals,
     first_in,
+    matrix_rank,
+    part_of,
     pinv,
+    qr,
 )
 from xdev.facade.dispatch import launches
 from xdev.memory.arrays import array_maker, mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
-from xdev.ufunc.argument_errors import no_matrix, no_mode
 from xdev.ufunc.cuda_methods import CudaMethods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.backends import Axes, DType
+    from xdev.facade.backends import Axes, DType, Function
 
 
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
@@ -75,7 +83,7 @@ VIEWS = frozenset((
     "linalg.matrix_transpose",
 ))  # fmt: skip
 #: CuPy's operators, which are compiled.
-OPERATORS: dict[str, Callable[..., Any]] = {
+OPERATORS: dict[str, Function] = {
     "matmul": operator.matmul,
     "matrix_transpose": operator.attrgetter("mT"),
 }
@@ -99,7 +107,7 @@ STATISTICS = {
 }
 
 
-def reduction(function: Any) -> Callable[..., Any]:
+def reduction(function: Any) -> Function:
     """Return a reduction along all axes, or some."""
 
     def reduce(
@@ -113,7 +121,7 @@ def reduction(function: Any) -> Callable[..., Any]:
     return reduce
 
 
-def statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+def statistic(name: str, own: Function) -> Function:
     """Return such a function; ``own`` is CuPy's, for what the kernels do not serve."""
     add: Any = elementwise.add
     fold = CudaMethods(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
@@ -142,7 +150,7 @@ def statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     return reduce
 
 
-def with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_room(name: str, function: Function) -> Function:
     """Let a function that takes memory past the pool try again once there is some."""
     if name in WITHIN or not name.startswith(OUTSIDE):
         return function
@@ -163,19 +171,19 @@ class CuPyLibrary(Library):
         super().__init__(_optional.cupy(), self._find)
         self.multi_device = registry.backend("cuda").count() > 1
         reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
-        self._known = {**OPERATORS, **reductions, **mended()}
+        self._known = {**OPERATORS, **reductions, **MENDED}
         launched = {"where": cuda_copies.CHOOSE, "clip": cuda_copies.LIMIT}
         launches[self.namespace.ndarray] = {k: f.launches for k, f in launched.items()}
         live_streams.when_several.append(self._mark_uses)
 
-    def bound(self, name: str, like: Any) -> Callable[..., Any]:
+    def bound(self, name: str, like: Any) -> Function:
         """Return CuPy's function, run where ``like`` is."""
-        function: Callable[..., Any] = self.functions[name]
+        function: Function = self.functions[name]
         if self.multi_device and like.data.device_id != BACKEND.current():
             return guarded(function, like.device)
         return function
 
-    def _find(self, name: str) -> Callable[..., Any]:
+    def _find(self, name: str) -> Function:
         if name in self._known:
             function = self._known[name]
         elif name in METHODS:
@@ -195,7 +203,7 @@ class CuPyLibrary(Library):
         self.keep(name, with_room(name, function))
         return self.functions[name]
 
-    def keep(self, name: str, function: Callable[..., Any]) -> None:
+    def keep(self, name: str, function: Function) -> None:
         """Have a function under a name; where there are several streams it marks."""
         self.functions[name] = function  # from here on another thread marks it, or we
         if live_streams.several:
@@ -211,29 +219,19 @@ class CuPyLibrary(Library):
         return int(x.data.device_id) if self.multi_device else None
 
     def write(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        values: list[Any],
-        out: Any,
-        **keywords: Any,
+        self, name: str, function: Function, values: list[Any], out: Any, **options: Any
     ) -> Any:
         """Compute into ``out``; its casting is checked by CuPy, before it computes."""
         if not live_streams.several:  # then no pool may have seen the stream
             mark_uses((*values, out), self.device(out))
-        return super().write(name, function, values, out, **keywords)
+        return super().write(name, function, values, out, **options)
 
-    def wanted(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
-    ) -> Any:
-        """Return the data type of a result, asked with arrays made beside ``out``."""
-        asked = super().wanted
-        if self.multi_device:
-            asked = guarded(asked, out.device)
-        return asked(name, function, values, out)
+    def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
+        """Return the data type of a result: NumPy's."""
+        return NUMPY.wanted(name, NUMPY.bound(name, None), values)
 
 
-def guarded(function: Callable[..., Any], device: Any) -> Callable[..., Any]:
+def guarded(function: Function, device: Any) -> Function:
     """Return a function that runs with a CuPy device current."""
 
     def on_device(*args: Any, **options: Any) -> Any:
@@ -245,7 +243,7 @@ def guarded(function: Callable[..., Any], device: Any) -> Callable[..., Any]:
     return on_device
 
 
-def marking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def marking(name: str, function: Function) -> Function:
     """Return a function whose arrays' blocks stay until the current stream used them.
 
     Without it an array of another stream, dropped after the call, would be handed out
@@ -274,12 +272,9 @@ def library(_: ModuleType | None = None) -> CuPyLibrary:
     return CuPyLibrary()
 
 
-#: These very objects, as small integers are.
-ZERO, ONE = 0, 1
+ZERO = 0  # this very object, as small integers are
 #: More elements than any device holds: beyond, CuPy's own count of bytes overflows.
 TOO_MANY = 2**59
-#: Data types that CuPy takes as they are, and more quickly than their ``numpy.dtype``.
-CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
 
 @final
@@ -296,10 +291,7 @@ class CudaFactory(Factory):
                 setattr(self, name, guarded(getattr(self, name), device))
 
     def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
-        if dtype is None:
-            dtype = np.float64
-        elif type(dtype) is not type or dtype not in CUPYS:
-            dtype = to_numpy_dtype(dtype)
+        dtype = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
         try:
             count = shape if type(shape) is int else math.prod(shape)
         except TypeError:
@@ -323,8 +315,6 @@ class CudaFactory(Factory):
         if value is ZERO:
             out.data.memset_async(0, out.nbytes)
             return out
-        if value is ONE:
-            return cuda_copies.assign(out, out.dtype.type(1))
         host = (
             np.asarray(value).astype(out.dtype)
             if hasattr(value, "dtype")
@@ -342,12 +332,7 @@ class CudaFactory(Factory):
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if stop is None:
             start, stop = 0, start
-        kinds = {type(start), type(stop), type(step)}
-        kind: Any = None
-        if dtype is not None:
-            kind = to_numpy_dtype(dtype)
-        elif kinds <= NUMBERS:  # CuPy would ask numpy.dtype of each
-            kind = np.float64 if float in kinds else np.int64
+        kind = None if dtype is None else to_numpy_dtype(dtype)
         return self.cupy.arange(start, stop, step, kind)
 
     def linspace(
@@ -387,53 +372,6 @@ class CudaFactory(Factory):
             return self.cupy.from_dlpack(x, copy=False)
         array = self.cupy.from_dlpack(x)
         return array.copy() if copy else array
-
-
-def mended() -> dict[str, Callable[..., Any]]:
-    """Return the functions that serve in CuPy's place, by the standard's names.
-
-    array_api_compat mends some of it as well, in more frames of Python, which calls on
-    small arrays notice.
-    """
-    cupy = _optional.cupy()
-    return {
-        # no out=
-        "real": written(cupy.real),
-        "imag": written(cupy.imag),
-        # the result must keep x's data type; array_api_compat's waits for the device
-        "clip": clip,
-        # is two launches of array_api_compat's and CuPy's where there are numbers
-        "where": where,
-        # refuses an array of counts
-        "repeat": repeat,
-        # takes no numbers but integers
-        "isin": isin,
-        # takes no number that is NumPy's
-        "searchsorted": searchsorted,
-        # takes 0-d arrays
-        "nonzero": nonzero,
-        # counts to n
-        "diff": diff,
-        # has the first two axes
-        "linalg.diagonal": diagonal,
-        "linalg.trace": trace,
-        # flattens
-        "linalg.outer": outer,
-        # its own of this name does not broadcast, the other takes vectors in a plane
-        "linalg.cross": cross,
-        # there is none; array_api_compat's copies what it conjugates, real numbers too
-        "vecdot": vecdot,
-        # have another default of rtol=, if any
-        "linalg.matrix_rank": matrix_rank,
-        "linalg.pinv": pinv,
-        # stacks do not broadcast; no columns are an error
-        "linalg.solve": solve,
-        # may be real where the standard wants complex numbers
-        "linalg.eig": eig,
-        "linalg.eigvals": lambda x: complex_numbers(cupy.linalg.eigvals(x)),
-        # has more modes
-        "linalg.qr": qr,
-    }
 
 
 def where(condition: Any, x1: Any, x2: Any) -> Any:
@@ -477,20 +415,6 @@ def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) ->
     cupy = _optional.cupy()
     values = x2 if isinstance(x2, cupy.ndarray) else cupy.asarray(x2)
     return cupy.searchsorted(x1, values, side, sorter)
-
-
-def eig(x: Any) -> Any:
-    """Return the eigenvalues and eigenvectors, complex."""
-    named = importlib.import_module("array_api_compat.cupy.linalg").EighResult
-    return named(*map(complex_numbers, _optional.cupy().linalg.eig(x)))
-
-
-def qr(x: Any, *, mode: str) -> Any:
-    """Return the factors, in one of the standard's modes."""
-    if mode not in QR_MODES:
-        raise no_mode(mode)
-    named = importlib.import_module("array_api_compat.cupy.linalg").QRResult
-    return named(*_optional.cupy().linalg.qr(x, mode))
 
 
 def diagonal(x: Any, *, offset: int) -> Any:
@@ -563,24 +487,43 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     return _optional.cupy().cross(x1, x2, axis=axis)
 
 
-def matrix_rank(x: Any, *, rtol: Any) -> Any:
-    """Return the number of singular values that count as more than 0."""
-    cupy = _optional.cupy()
-    if x.ndim < 2:  # noqa: PLR2004 - a matrix's
-        raise no_matrix("linalg.matrix_rank", x)
-    values = cupy.linalg.svd(x, compute_uv=False)
-    above = values > cutoff(cupy, values, x.shape, rtol)
-    return cupy.count_nonzero(above, axis=-1)
-
-
-def written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that returns a view ``out=``; the cast is checked by the copy."""
-
-    def with_out(x: Any, out: Any = None) -> Any:
-        result = function(x)
-        if out is None:
-            return result
-        _optional.cupy().copyto(out, result, casting="same_kind")
-        return out
-
-    return with_out
+#: The functions that serve in CuPy's place, by the standard's names. array_api_compat
+#: mends some of it as well, in more frames of Python, which small calls notice.
+MENDED: dict[str, Function] = {
+    # no out=
+    "real": part_of("real"),
+    "imag": part_of("imag"),
+    # the result must keep x's data type; array_api_compat's waits for the device
+    "clip": clip,
+    # is two launches of array_api_compat's and CuPy's where there are numbers
+    "where": where,
+    # refuses an array of counts
+    "repeat": repeat,
+    # takes no numbers but integers
+    "isin": isin,
+    # takes no number that is NumPy's
+    "searchsorted": searchsorted,
+    # takes 0-d arrays
+    "nonzero": nonzero,
+    # counts to n
+    "diff": diff,
+    # has the first two axes
+    "linalg.diagonal": diagonal,
+    "linalg.trace": trace,
+    # flattens
+    "linalg.outer": outer,
+    # its own of this name does not broadcast, the other takes vectors in a plane
+    "linalg.cross": cross,
+    # there is none; array_api_compat's copies what it conjugates, real numbers too
+    "vecdot": vecdot,
+    # have another default of rtol=, if any
+    "linalg.matrix_rank": matrix_rank,
+    "linalg.pinv": pinv,
+    # stacks do not broadcast; no columns are an error
+    "linalg.solve": solve,
+    # may be real where the standard wants complex numbers
+    "linalg.eig": eig,
+    "linalg.eigvals": eigvals,
+    # has more modes
+    "linalg.qr": qr,
+}

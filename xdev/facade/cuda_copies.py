@@ -7,7 +7,7 @@ of what the memory can do.
 from __future__ import annotations
 
 import struct
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
+from xdev.facade.cpu import named_result
 from xdev.memory.arrays import array_maker
 from xdev.ufunc.cuda_layout import SHORT
 from xdev.ufunc.cuda_methods import ALONE
@@ -27,7 +28,7 @@ from xdev.ufunc.expressions import selection
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.facade.backends import DType
+    from xdev.facade.backends import DType, Function
 
     Shape = tuple[int, ...]
 
@@ -474,12 +475,6 @@ UNIQUE: dict[str, tuple[str, ...]] = {
 }
 
 
-@cache
-def _result(name: str) -> Any:
-    """Return the type of what NumPy's function returns, which takes long to load."""
-    return type(getattr(np, name)(np.empty(0)))
-
-
 def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
     ordering = not {"indices", "inverse_indices"}.isdisjoint(fields)
 
@@ -506,7 +501,7 @@ def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
             parts |= {"indices": order[first]}
         if "counts" in fields:
             parts |= {"counts": cupy.diff(first, append=x.size)}
-        return _result(name)(**parts)
+        return named_result(name)(**parts)
 
     return unique
 
@@ -549,7 +544,7 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
 
 
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
-COPIES: dict[str, Callable[..., Any]] = {
+COPIES: dict[str, Function] = {
     "argsort": argsort,
     "astype": astype,
     "concat": concat,
@@ -571,7 +566,7 @@ COPIES: dict[str, Callable[..., Any]] = {
 }
 
 
-def quick(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
+def quick(function: Function, own: Function) -> Function:
     """Return a function of large arrays; ``own`` is CuPy's, for all others."""
 
     def serve(*args: Any, **options: Any) -> Any:
@@ -581,7 +576,7 @@ def quick(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[...
     return serve
 
 
-def of_views(function: Callable[..., Any]) -> Callable[..., Any]:
+def of_views(function: Function) -> Function:
     """Hand contiguous views to CuPy's function, which copies views, as whole arrays."""
     ndarray = _optional.cupy().ndarray
 

@@ -44,10 +44,9 @@ from xdev.ufunc.dask import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.backends import DType
+    from xdev.facade.backends import DType, Function
 
 MATRIX = 2  # axes
 FLOATS = "fc"  # the kinds of data types with fractions
@@ -209,7 +208,7 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 
 
 #: By the standard's names, with the reason.
-MENDED: dict[str, Callable[..., Any]] = {
+MENDED: dict[str, Function] = {
     "diff": _diff,  # computes what it is to put before
     "linalg.cholesky": _cholesky,  # gives the upper factor unless told
     "linalg.matrix_rank": _matrix_rank,  # asks Dask's svd for what it has not
@@ -222,7 +221,7 @@ MENDED: dict[str, Callable[..., Any]] = {
 }
 
 
-def _dasks(name: str) -> Callable[..., Any]:
+def _dasks(name: str) -> Function:
     """Return Dask's own function of a name.
 
     Raises
@@ -251,7 +250,7 @@ class DaskLibrary(Library):
     def __init__(self, namespace: ModuleType) -> None:
         super().__init__(namespace, self._find)
 
-    def _find(self, name: str) -> Callable[..., Any]:
+    def _find(self, name: str) -> Function:
         if name in ELEMENTWISE:
             own = getattr(facade, name)
             return lambda *args: elementwise(own, args)
@@ -273,12 +272,7 @@ class DaskLibrary(Library):
         return None if dtype is None else to_library_dtype(dtype, self.namespace)
 
     def write(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        values: list[Any],
-        out: Any,
-        **keywords: Any,  # noqa: ARG002 - the engine's way has them
+        self, name: str, function: Function, values: list[Any], out: Any, **_: Any
     ) -> Any:
         """Let ``out`` be another collection from now on: it has no memory."""
         refuse_plain(f"xdev.{name}", [out])
@@ -387,11 +381,8 @@ class CollectionFactory(Factory):
             _cut(self._chunks, x.shape, x.dtype)
         return x.rechunk(self._chunks)
 
-    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.chunked(factory(self._device).fftfreq(n, d, dtype))
-
-    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.chunked(factory(self._device).rfftfreq(n, d, dtype))
+    def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
+        return self.chunked(factory(self._device).frequencies(name, n, d, dtype))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         return self.chunked(facade.from_dlpack(x, device=self._device, copy=copy))

@@ -11,16 +11,17 @@ from xdev import native
 from xdev._freed import is_freed, use_after_free
 from xdev.facade import dispatch
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
+from xdev.facade.clipping import ends_of
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import libraries
 from xdev.ufunc.argument_errors import misfit, wrong_dtype
 from xdev.ufunc.ufuncs import call, kinds_of, of_a_call, warn_unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from xdev._plain_calls import Plan
-    from xdev.facade.backends import Library
+    from xdev.facade.backends import Function, Library
     from xdev.ufunc.cpu import Chunked
     from xdev.ufunc.signatures import Signature, Specialisation
     from xdev.ufunc.ufuncs import Ufunc
@@ -127,7 +128,7 @@ class StandardDefinition:
             __original_fn=self._traced(),
         )
 
-    def _traced(self) -> Callable[..., Any]:
+    def _traced(self) -> Function:
         """Return what a compiler of another library follows: its own function."""
         name, nin = self.key, self.nin
 
@@ -437,7 +438,7 @@ class _NumPyLoops:
         return getattr(self._ufunc, name)(*inputs, axis, dtype, out, **keywords)
 
 
-def _by_keyword(function: Any) -> Callable[..., Any]:
+def _by_keyword(function: Any) -> Function:
     """Return a function of two that takes its output by place."""
     return lambda x1, x2, out: function(x1, x2, out=out)
 
@@ -457,14 +458,13 @@ def _comparable(values: list[Any]) -> list[Any]:
     kinds = [x.dtype for x in values if hasattr(x, "dtype")]
     if not kinds or getattr(kinds[0], "kind", "") not in ("i", "u"):
         return values
-    ends = np.iinfo(kinds[0])
+    least, most = ends_of(kinds[0])
 
     def wide(x: Any) -> Any:
-        if type(x) is not int or ends.min <= x <= ends.max:
+        if type(x) is not int or least <= x <= most:
             return x
-        for kind in (np.int64, np.uint64):
-            if np.iinfo(kind).min <= x <= np.iinfo(kind).max:
-                return kind(x)
+        if -(2**63) <= x < 2**64:
+            return np.int64(x) if x < 2**63 else np.uint64(x)
         return float("inf") if x > 0 else -float("inf")
 
     return list(map(wide, values))

@@ -29,10 +29,10 @@ from xdev.ufunc.argument_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from types import ModuleType
 
-    from xdev.facade.backends import Factory, Library
+    from xdev.facade.backends import Factory, Function, Library
 
 #: Types whose objects go beside a NumPy array.
 BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
@@ -45,7 +45,7 @@ libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 
 #: Of a type of arrays, functions by plans for any device and stream, by their names:
 #: NotImplemented where no plan is for the arguments. Calls go there first.
-launches: dict[type, dict[str, Callable[..., Any]]] = {}
+launches: dict[type, dict[str, Function]] = {}
 
 
 _by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
@@ -55,22 +55,24 @@ _MODULES = {"cupy": "cuda", "dask.array": "dask", "xdev": "fake"}
 
 def library_of(x: Any, name: str, label: str = "x") -> Library:
     """Return the library of an array."""
-    kind = type(x)
-    if kind is np.ndarray:
-        return _numpys(x, name, label)
-    library = libraries.get(kind)
-    if library is None:
-        if isinstance(x, np.ndarray):  # of a derived class
-            return _numpys(x, name, label)
-        library = libraries[kind] = _discover(x, name, label)
-    return library
-
-
-def _numpys(x: Any, name: str, label: str) -> Library:
-    """Return NumPy's library, unless its array was freed."""
+    library = libraries.get(type(x))
+    if library is not None:
+        return library
+    if not isinstance(x, np.ndarray):
+        return libraries.setdefault(type(x), _discover(x, name, label))
     if x.dtype in FREED:
         raise use_after_free(x, f"xdev.{name}: {label}")
     return NUMPY
+
+
+def is_array(x: object) -> bool:
+    """Say whether an object is an array, NumPy's scalar, or a class with such names."""
+    known = type(x) in libraries or isinstance(x, np.ndarray)
+    return known or bool(_compat().is_array_api_obj(x))
+
+
+def _compat() -> Any:
+    return importlib.import_module("array_api_compat")
 
 
 def _discover(x: Any, name: str, label: str) -> Library:
@@ -79,14 +81,11 @@ def _discover(x: Any, name: str, label: str) -> Library:
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(x, cupy.ndarray):
         return library_named(cupy)
-    compat = importlib.import_module("array_api_compat")
     # Not of classes: the class numpy.float64 has __array_namespace__ as well.
-    if isinstance(x, type | list | tuple | str | np.generic) or not (
-        compat.is_array_api_obj(x)
-    ):
+    if isinstance(x, type | list | tuple | str | np.generic) or not is_array(x):
         raise no_array(name, label, x)
     try:
-        return library_named(compat.array_namespace(x))
+        return library_named(_compat().array_namespace(x))
     except AttributeError as error:  # what it names is no module
         message = f"xdev.{name}: {label} is a {type_name(x)}, whose __array_namespace__"
         raise TypeError(f"{message} is not a library's: {error}") from error
@@ -109,8 +108,7 @@ def owner_of(thing: Any, name: str, label: str) -> Library | None:
     if hasattr(thing, "dtype") or root is None:
         library = library_of(thing, name, label)
     elif hasattr(root, "empty"):  # of the library that a data type is of
-        compat = importlib.import_module("array_api_compat")
-        library = library_named(compat.array_namespace(root.empty(0)))
+        library = library_named(_compat().array_namespace(root.empty(0)))
     else:
         listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
         raise TypeError(
@@ -153,7 +151,7 @@ LARGE = {
 }
 
 
-def dispatch_large(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
+def dispatch_large(name: str, size: int, plain: Any = None) -> Function:
     """Return the function for NumPy's arrays of so many elements together."""
     plain = OF_ARRAYS[name] if plain is None else plain
     if size < LARGE.get(name, size + 1):
@@ -165,15 +163,13 @@ def dispatch_large(name: str, size: int, plain: Any = None) -> Callable[..., Any
 
 def dispatch(
     name: str, x: Any, more: tuple[Any, ...] = (), unknown: dict[str, Any] | None = None
-) -> Callable[..., Any]:
+) -> Function:
     """Return the function ``name`` for an array."""
     if more or unknown:
         raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
-    library = libraries.get(type(x)) or library_of(x, name)
-    one = not library.multi_device
-    return library.functions[name] if one else library.bound(name, x)
+    return library_of(x, name).bound(name, x)
 
 
 def own_function(name: str) -> Any:
@@ -187,23 +183,19 @@ def dispatch_two(
     x2: Any,
     labels: tuple[str, str] = ("x1", "x2"),
     more: tuple[Any, ...] = (),
-) -> Callable[..., Any]:
+) -> Function:
     """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
     if more:
         raise misplaced(own_function(name), more)
-    kind = type(x1)
-    if kind is type(x2):
-        if kind is ndarray:
-            if x1.dtype not in FREED and x2.dtype not in FREED:
-                # Elements of the rows of a matrix that are taken.
-                size = x2.size * (x1.shape[-1] if x1.ndim > 1 else 1)
-                return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
-        elif kind in libraries and not libraries[kind].multi_device:
-            return libraries[kind].functions[name]
+    plain = type(x1) is type(x2) is ndarray
+    if plain and x1.dtype not in FREED and x2.dtype not in FREED:
+        # Elements of the rows of a matrix that are taken.
+        size = x2.size * (x1.shape[-1] if x1.ndim > 1 else 1)
+        return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
     return dispatch_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
 
-def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
+def dispatch_alike(name: str, arrays: Collection[Any]) -> Function | None:
     """Return the function ``name`` for arrays of one type on one device, or None."""
     size = 0
     for x in arrays:
@@ -222,7 +214,7 @@ def dispatch_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | N
     return library.bound(name, next(iter(arrays)))
 
 
-def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
+def dispatch_all(name: str, **arrays: Any) -> Function:
     """Return the function ``name`` for arrays of one library and device, or refuse."""
     function = dispatch_alike(name, arrays.values())
     if function is None:
@@ -231,9 +223,7 @@ def dispatch_all(name: str, **arrays: Any) -> Callable[..., Any]:
     return function
 
 
-def dispatch_sequence(
-    name: str, label: str, arrays: Any, axis: Any = None
-) -> Callable[..., Any]:
+def dispatch_sequence(name: str, label: str, arrays: Any, axis: Any = None) -> Function:
     """Return the function ``name`` for a sequence of arrays: :func:`dispatch_all`."""
     if type(arrays) is list or type(arrays) is tuple:
         function = dispatch_alike(name, arrays)
@@ -249,7 +239,7 @@ def dispatch_sequence(
     return dispatch_all(name, **items)
 
 
-def dispatch_mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
+def dispatch_mixed(name: str, **arguments: Any) -> tuple[Function, list[Any]]:
     """Return the function and its arguments, numbers made fit to meet the arrays."""
     library, like, values, _ = resolve_operands(name, None, arguments, {})
     function = library.bound(name, like)

@@ -20,148 +20,92 @@ if TYPE_CHECKING:
 #: Of each what it is, and an example: its arguments, of which the first is made an
 #: array, and the array that it shows.
 _TABLE = """\
-abs: Absolute value; the magnitude of a complex number.
-    [-1.5, 2.0] -> [1.5, 2. ]
-acos: Inverse cosine [rad], in [0, pi].
-    [1.0, 0.0] -> [0.        , 1.57079633]
-acosh: Inverse hyperbolic cosine.
-    [1.0, 2.0] -> [0.       , 1.3169579]
-add: Sum.
-    [1.0, 2.0], 10 -> [11., 12.]
-asin: Inverse sine [rad], in [-pi/2, pi/2].
-    [0.0, 1.0] -> [0.        , 1.57079633]
-asinh: Inverse hyperbolic sine.
-    [0.0, 1.0] -> [0.        , 0.88137359]
-atan: Inverse tangent [rad], in [-pi/2, pi/2].
-    [0.0, 1.0] -> [0.        , 0.78539816]
+abs: Absolute value; the magnitude of a complex number. | [-1.5, 2.0] -> [1.5, 2. ]
+acos: Inverse cosine [rad], in [0, pi]. | [1.0, 0.0] -> [0.        , 1.57079633]
+acosh: Inverse hyperbolic cosine. | [1.0, 2.0] -> [0.       , 1.3169579]
+add: Sum. | [1.0, 2.0], 10 -> [11., 12.]
+asin: Inverse sine [rad], in [-pi/2, pi/2]. | [0.0, 1.0] -> [0.        , 1.57079633]
+asinh: Inverse hyperbolic sine. | [0.0, 1.0] -> [0.        , 0.88137359]
+atan: Inverse tangent [rad], in [-pi/2, pi/2]. | [0.0, 1.0] -> [0.        , 0.78539816]
 atan2: Angle of the point (x2, x1) [rad], in [-pi, pi].
-    [1.0, -1.0], 0.0 -> [ 1.57079633, -1.57079633]
-atanh: Inverse hyperbolic tangent.
-    [0.0, 0.5] -> [0.        , 0.54930614]
-bitwise_and: Bits set in both.
-    [12, 10], 6 -> [4, 2]
-bitwise_invert: Every bit inverted; logical not of booleans.
-    [0, 7] -> [-1, -8]
-bitwise_left_shift: Bits moved left by x2 places.
-    [1, 3], 4 -> [16, 48]
-bitwise_or: Bits set in either.
-    [12, 10], 6 -> [14, 14]
-bitwise_right_shift: Bits moved right by x2 places.
-    [16, 48], 4 -> [1, 3]
-bitwise_xor: Bits set in one of the two.
-    [12, 10], 6 -> [10, 12]
-ceil: Smallest whole number that is not less.
-    [-1.5, 1.5] -> [-1.,  2.]
-conj: Complex conjugate.
-    [1 + 2j, 3 - 4j] -> [1.-2.j, 3.+4.j]
-copysign: Magnitude of x1 with the sign of x2.
-    [1.0, -2.0], -1.0 -> [-1., -2.]
-cos: Cosine of an angle [rad].
-    [0.0, 1.0] -> [1.        , 0.54030231]
-cosh: Hyperbolic cosine.
-    [0.0, 1.0] -> [1.        , 1.54308063]
-divide: Quotient, a floating-point number.
-    [1.0, 2.0], 4 -> [0.25, 0.5 ]
-equal: Whether equal.
-    [1, 2], 2 -> [False,  True]
+    | [1.0, -1.0], 0.0 -> [ 1.57079633, -1.57079633]
+atanh: Inverse hyperbolic tangent. | [0.0, 0.5] -> [0.        , 0.54930614]
+bitwise_and: Bits set in both. | [12, 10], 6 -> [4, 2]
+bitwise_invert: Every bit inverted; logical not of booleans. | [0, 7] -> [-1, -8]
+bitwise_left_shift: Bits moved left by x2 places. | [1, 3], 4 -> [16, 48]
+bitwise_or: Bits set in either. | [12, 10], 6 -> [14, 14]
+bitwise_right_shift: Bits moved right by x2 places. | [16, 48], 4 -> [1, 3]
+bitwise_xor: Bits set in one of the two. | [12, 10], 6 -> [10, 12]
+ceil: Smallest whole number that is not less. | [-1.5, 1.5] -> [-1.,  2.]
+conj: Complex conjugate. | [1 + 2j, 3 - 4j] -> [1.-2.j, 3.+4.j]
+copysign: Magnitude of x1 with the sign of x2. | [1.0, -2.0], -1.0 -> [-1., -2.]
+cos: Cosine of an angle [rad]. | [0.0, 1.0] -> [1.        , 0.54030231]
+cosh: Hyperbolic cosine. | [0.0, 1.0] -> [1.        , 1.54308063]
+divide: Quotient, a floating-point number. | [1.0, 2.0], 4 -> [0.25, 0.5 ]
+equal: Whether equal. | [1, 2], 2 -> [False,  True]
 exp: Exponential, e to the power of each element.
-    [0.0, 1.0] -> [1.        , 2.71828183]
-expm1: Exponential minus 1, exact near 0.
-    [0.0, 1e-10] -> [0.e+00, 1.e-10]
-floor: Largest whole number that is not greater.
-    [-1.5, 1.5] -> [-2.,  1.]
-floor_divide: Quotient rounded towards minus infinity.
-    [-7, 7], 2 -> [-4,  3]
-greater: Whether x1 > x2.
-    [1, 2, 3], 2 -> [False, False,  True]
-greater_equal: Whether x1 >= x2.
-    [1, 2, 3], 2 -> [False,  True,  True]
+    | [0.0, 1.0] -> [1.        , 2.71828183]
+expm1: Exponential minus 1, exact near 0. | [0.0, 1e-10] -> [0.e+00, 1.e-10]
+floor: Largest whole number that is not greater. | [-1.5, 1.5] -> [-2.,  1.]
+floor_divide: Quotient rounded towards minus infinity. | [-7, 7], 2 -> [-4,  3]
+greater: Whether x1 > x2. | [1, 2, 3], 2 -> [False, False,  True]
+greater_equal: Whether x1 >= x2. | [1, 2, 3], 2 -> [False,  True,  True]
 hypot: Length of the hypotenuse over legs x1 and x2.
-    [3.0, 5.0], 4.0 -> [5.        , 6.40312424]
-imag: Imaginary part.
-    [1 + 2j, 3 - 4j] -> [ 2., -4.]
+    | [3.0, 5.0], 4.0 -> [5.        , 6.40312424]
+imag: Imaginary part. | [1 + 2j, 3 - 4j] -> [ 2., -4.]
 isfinite: Whether neither infinite nor NaN.
-    [1.0, xdev.inf, xdev.nan] -> [ True, False, False]
+    | [1.0, xdev.inf, xdev.nan] -> [ True, False, False]
 isinf: Whether infinite, of either sign.
-    [1.0, xdev.inf, xdev.nan] -> [False,  True, False]
-isnan: Whether not a number.
-    [1.0, xdev.inf, xdev.nan] -> [False, False,  True]
-less: Whether x1 < x2.
-    [1, 2, 3], 2 -> [ True, False, False]
-less_equal: Whether x1 <= x2.
-    [1, 2, 3], 2 -> [ True,  True, False]
-log: Natural logarithm.
-    [1.0, 2.0] -> [0.        , 0.69314718]
-log10: Logarithm to base 10.
-    [1.0, 1000.0] -> [0., 3.]
-log1p: Natural logarithm of 1 + x, exact near 0.
-    [0.0, 1e-10] -> [0.e+00, 1.e-10]
-log2: Logarithm to base 2.
-    [1.0, 8.0] -> [0., 3.]
+    | [1.0, xdev.inf, xdev.nan] -> [False,  True, False]
+isnan: Whether not a number. | [1.0, xdev.inf, xdev.nan] -> [False, False,  True]
+less: Whether x1 < x2. | [1, 2, 3], 2 -> [ True, False, False]
+less_equal: Whether x1 <= x2. | [1, 2, 3], 2 -> [ True,  True, False]
+log: Natural logarithm. | [1.0, 2.0] -> [0.        , 0.69314718]
+log10: Logarithm to base 10. | [1.0, 1000.0] -> [0., 3.]
+log1p: Natural logarithm of 1 + x, exact near 0. | [0.0, 1e-10] -> [0.e+00, 1.e-10]
+log2: Logarithm to base 2. | [1.0, 8.0] -> [0., 3.]
 logaddexp: Logarithm of exp(x1) + exp(x2), without overflow.
-    [0.0, 1000.0], 0.0 -> [6.93147181e-01, 1.00000000e+03]
-logical_and: Logical and.
-    [True, False], True -> [ True, False]
-logical_not: Logical not.
-    [True, False] -> [False,  True]
-logical_or: Logical or.
-    [True, False], False -> [ True, False]
-logical_xor: Logical exclusive or.
-    [True, False], True -> [False,  True]
-maximum: The larger of the two; NaN if either is.
-    [1.0, 3.0], 2.0 -> [2., 3.]
-minimum: The smaller of the two; NaN if either is.
-    [1.0, 3.0], 2.0 -> [1., 2.]
-multiply: Product.
-    [1.5, 2.0], 2 -> [3., 4.]
-negative: The number of opposite sign.
-    [1.0, -2.0] -> [-1.,  2.]
+    | [0.0, 1000.0], 0.0 -> [6.93147181e-01, 1.00000000e+03]
+logical_and: Logical and. | [True, False], True -> [ True, False]
+logical_not: Logical not. | [True, False] -> [False,  True]
+logical_or: Logical or. | [True, False], False -> [ True, False]
+logical_xor: Logical exclusive or. | [True, False], True -> [False,  True]
+maximum: The larger of the two; NaN if either is. | [1.0, 3.0], 2.0 -> [2., 3.]
+minimum: The smaller of the two; NaN if either is. | [1.0, 3.0], 2.0 -> [1., 2.]
+multiply: Product. | [1.5, 2.0], 2 -> [3., 4.]
+negative: The number of opposite sign. | [1.0, -2.0] -> [-1.,  2.]
 nextafter: Next number after x1 in the direction of x2.
-    [0.0, 1.0], 2.0 -> [5.e-324, 1.e+000]
-not_equal: Whether not equal.
-    [1, 2], 2 -> [ True, False]
-positive: The number itself, copied.
-    [1.0, -2.0] -> [ 1., -2.]
-pow: x1 to the power of x2.
-    [2.0, 3.0], 3 -> [ 8., 27.]
-real: Real part; of a NumPy array, a view.
-    [1 + 2j, 3 - 4j] -> [1., 3.]
-reciprocal: One divided by each element.
-    [2.0, 4.0] -> [0.5 , 0.25]
-remainder: Remainder of the division, with the sign of x2.
-    [-7, 7], 3 -> [2, 1]
+    | [0.0, 1.0], 2.0 -> [5.e-324, 1.e+000]
+not_equal: Whether not equal. | [1, 2], 2 -> [ True, False]
+positive: The number itself, copied. | [1.0, -2.0] -> [ 1., -2.]
+pow: x1 to the power of x2. | [2.0, 3.0], 3 -> [ 8., 27.]
+real: Real part; of a NumPy array, a view. | [1 + 2j, 3 - 4j] -> [1., 3.]
+reciprocal: One divided by each element. | [2.0, 4.0] -> [0.5 , 0.25]
+remainder: Remainder of the division, with the sign of x2. | [-7, 7], 3 -> [2, 1]
 round: Nearest whole number; halves go to the even one.
-    [0.5, 1.5, 2.6] -> [0., 2., 3.]
+    | [0.5, 1.5, 2.6] -> [0., 2., 3.]
 sign: Sign: -1, 0 or 1; x / abs(x) of a complex number.
-    [-2.5, 0.0, 3.0] -> [-1.,  0.,  1.]
+    | [-2.5, 0.0, 3.0] -> [-1.,  0.,  1.]
 signbit: Whether the sign bit is set, as in -0.0.
-    [-0.0, 0.0, -1.0] -> [ True, False,  True]
-sin: Sine of an angle [rad].
-    [0.0, 1.0] -> [0.        , 0.84147098]
-sinh: Hyperbolic sine.
-    [0.0, 1.0] -> [0.        , 1.17520119]
-sqrt: Principal square root.
-    [4.0, 2.0] -> [2.        , 1.41421356]
-square: Square.
-    [1.5, -2.0] -> [2.25, 4.  ]
-subtract: Difference.
-    [1.0, 2.0], 10 -> [-9., -8.]
-tan: Tangent of an angle [rad].
-    [0.0, 1.0] -> [0.        , 1.55740772]
-tanh: Hyperbolic tangent.
-    [0.0, 1.0] -> [0.        , 0.76159416]
-trunc: Whole number nearest to 0 of the two around.
-    [-1.5, 1.5] -> [-1.,  1.]
+    | [-0.0, 0.0, -1.0] -> [ True, False,  True]
+sin: Sine of an angle [rad]. | [0.0, 1.0] -> [0.        , 0.84147098]
+sinh: Hyperbolic sine. | [0.0, 1.0] -> [0.        , 1.17520119]
+sqrt: Principal square root. | [4.0, 2.0] -> [2.        , 1.41421356]
+square: Square. | [1.5, -2.0] -> [2.25, 4.  ]
+subtract: Difference. | [1.0, 2.0], 10 -> [-9., -8.]
+tan: Tangent of an angle [rad]. | [0.0, 1.0] -> [0.        , 1.55740772]
+tanh: Hyperbolic tangent. | [0.0, 1.0] -> [0.        , 0.76159416]
+trunc: Whole number nearest to 0 of the two around. | [-1.5, 1.5] -> [-1.,  1.]
 """
 
 
 def _ufuncs() -> dict[str, Ufunc]:
     """Return the ufuncs of the table."""
-    lines = iter(_TABLE.splitlines())
     ufuncs = {}
-    for head, example in zip(lines, lines, strict=True):
+    for line in _TABLE.replace("\n    ", " ").splitlines():
+        head, _, example = line.partition(" | ")
         name, _, summary = head.partition(": ")
-        arguments, _, shown = example.strip().partition(" -> ")
+        arguments, _, shown = example.partition(" -> ")
         function = StandardDefinition(name, summary, arguments, shown)
         identity = getattr(function.numpy, "identity", None)
         if name in ("maximum", "minimum"):
@@ -221,7 +165,7 @@ def clip(
     min: Any = None,
     max: Any = None,
     out: Array | None = None,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Limit each element to the range from ``min`` to ``max``.
 
@@ -256,8 +200,8 @@ def clip(
     >>> xdev.clip(xdev.asarray([-1.0, 0.5, 7.0]), 0, 1)
     array([0. , 0.5, 1. ])
     """
-    if unknown:
-        raise misplaced(clip, (), unknown)
+    if rest:
+        raise misplaced(clip, (), rest)
     if out is None and type(min) in _BOUNDS and type(max) in _BOUNDS:
         if type(x) in launches:
             result = launches[type(x)]["clip"](x, min, max)

@@ -31,10 +31,9 @@ from xdev.facade.cpu import HOST, NUMPY, first_in
 from xdev.memory.arrays import size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.backends import DType
+    from xdev.facade.backends import DType, Function
 
 SHAPED = ("empty", "zeros", "ones", "full")  # makers whose first argument is a shape
 
@@ -54,15 +53,9 @@ class FakeLibrary(Library):
         """Return the device's number."""
         return int(x.device.index)
 
-    def wanted(
-        self,
-        name: str,
-        function: Callable[..., Any],  # noqa: ARG002
-        values: list[Any],
-        out: Any,
-    ) -> Any:
+    def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
         """Return the data type of a result: NumPy's."""
-        return NUMPY.wanted(name, NUMPY.bound(name, None), values, out)
+        return NUMPY.wanted(name, NUMPY.bound(name, None), values)
 
 
 @cache
@@ -80,7 +73,7 @@ class FakeFactory(Factory):
         for name in set(MAKERS) - {"asarray", "from_dlpack"}:
             setattr(self, name, partial(self._make, name, getattr(HOST, name)))
 
-    def _make(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
+    def _make(self, name: str, make: Function, *args: Any) -> Any:
         """Make an array, if the device has room for it; sizes are the host's."""
         if name in SHAPED:
             shape, *value, dtype = as_shape(args[0]), *args[1:]

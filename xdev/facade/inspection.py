@@ -20,7 +20,6 @@ from xdev.facade.backends import (
     numpy_dtype_of,
     to_numpy_dtype,
 )
-from xdev.facade.cpu import bare
 from xdev.facade.dispatch import (
     MANY,
     dispatch_alike,
@@ -210,9 +209,6 @@ def namespace(x_or_device: object, /) -> ModuleType:
 ndarray = np.ndarray
 
 
-_can_cast = bare("can_cast")
-
-
 @overload
 def astype(
     x: NDArray[Any],
@@ -308,8 +304,6 @@ def can_cast(from_: Any, to: DType, /) -> bool:
     >>> xdev.can_cast(xdev.int8, xdev.int16), xdev.can_cast(xdev.int16, xdev.int8)
     (True, False)
     """
-    if type(from_) in CLASSES and type(to) in CLASSES:
-        return _can_cast(from_, to)
     owner_of(from_, "can_cast", "from_")
     owner_of(to, "can_cast", "to")
     # PyTorch's own says yes to all of one kind, narrower ones too.
@@ -433,9 +427,6 @@ class FloatInfo(NamedTuple):
     dtype: DType
 
 
-kind_of = type  # where a parameter bears that name
-
-
 def finfo(type: Any, /) -> Any:
     """Limits of a floating-point data type.
 
@@ -460,8 +451,6 @@ def finfo(type: Any, /) -> Any:
     >>> xdev.finfo(xdev.float32).bits
     32
     """
-    if kind_of(type) in CLASSES:
-        return _float_info(type)
     return _limits("finfo", type, _float_info)
 
 
@@ -489,9 +478,7 @@ def iinfo(type: Any, /) -> Any:
     >>> xdev.iinfo(xdev.int8).max
     127
     """
-    if kind_of(type) in CLASSES:
-        return _integer_info(type)
-    return _limits("iinfo", type, _integer_info)
+    return _limits("iinfo", type, np.iinfo)
 
 
 def _limits(name: str, type: Any, limits_of: Callable[[Any], Any]) -> Any:
@@ -505,12 +492,7 @@ def _limits(name: str, type: Any, limits_of: Callable[[Any], Any]) -> Any:
 
 @cache
 def _float_info(dtype: Any) -> FloatInfo:
-    finfo: Any = np.finfo(numpy_dtype_of(dtype))
+    finfo: Any = np.finfo(dtype)
     names = ("eps", "max", "min", "smallest_normal")
     limits = {name: float(getattr(finfo, name)) for name in names}
     return FloatInfo(bits=int(finfo.bits), dtype=finfo.dtype, **limits)
-
-
-@cache
-def _integer_info(dtype: Any) -> Any:
-    return np.iinfo(numpy_dtype_of(dtype))

@@ -6,23 +6,20 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev._numpy_names import pairs
 from xdev.facade import elementwise, statistical
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _pairs(text: str) -> dict[str, str]:
-    """Return the pairs of a text: an operator as Python names it, and the standard."""
-    return dict(pair.split("=") for pair in text.split())
-
-
-COMPARISONS = _pairs("eq=equal ge=greater_equal gt=greater")
-COMPARISONS |= _pairs("le=less_equal lt=less ne=not_equal")
-BINARY = _pairs("add=add floordiv=floor_divide mod=remainder mul=multiply pow=pow")
-BINARY |= _pairs("sub=subtract truediv=divide lshift=bitwise_left_shift or=bitwise_or")
-BINARY |= _pairs("rshift=bitwise_right_shift and=bitwise_and xor=bitwise_xor")
-UNARY = _pairs("abs=abs invert=bitwise_invert neg=negative pos=positive")
+#: By Python's name of an operator, the standard's.
+COMPARISONS = pairs("eq:equal ge:greater_equal gt:greater")
+COMPARISONS |= pairs("le:less_equal lt:less ne:not_equal")
+BINARY = pairs("add:add floordiv:floor_divide mod:remainder mul:multiply pow:pow")
+BINARY |= pairs("sub:subtract truediv:divide lshift:bitwise_left_shift or:bitwise_or")
+BINARY |= pairs("rshift:bitwise_right_shift and:bitwise_and xor:bitwise_xor")
+UNARY = pairs("abs:abs invert:bitwise_invert neg:negative pos:positive")
 METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")
 NUMBERS = (bool, int, float, complex)
 ERRORS = (TypeError, ValueError, OverflowError)  # CuPy then answers in its words

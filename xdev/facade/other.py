@@ -28,11 +28,10 @@ from xdev.transfer.copies import dtype_of
 from xdev.ufunc.argument_errors import misfit, never_written, wrong_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     from xdev.device import Device
-    from xdev.facade.backends import DType
+    from xdev.facade.backends import DType, Function
 
 
 def _unique_all(x: Any) -> Any:
@@ -58,16 +57,11 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 
 
 #: By the namespace's name and the standard's, with the reason.
-MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
-    "array_api_compat.torch": {
-        "unique_all": _unique_all,  # PyTorch counts, but does not say where
-    },
-    "array_api_strict": {
-        "isin": _isin,  # does not look at invert
-    },
-    "jax.numpy": {
-        "linalg.matrix_rank": _matrix_rank,  # takes rtol for an absolute size
-    },
+MENDED: dict[tuple[str, str], Function] = {
+    # counts, but does not say where
+    ("array_api_compat.torch", "unique_all"): _unique_all,
+    ("array_api_strict", "isin"): _isin,  # does not look at invert
+    ("jax.numpy", "linalg.matrix_rank"): _matrix_rank,  # has an absolute rtol
 }
 
 
@@ -78,12 +72,12 @@ class StandardLibrary(Library):
     numpy_dtypes = False
 
     def __init__(self, namespace: ModuleType) -> None:
-        mended = MENDED.get(namespace.__name__, {})
-        super().__init__(namespace, self._find, mended)
+        super().__init__(namespace, self._find)
 
-    def _find(self, name: str) -> Callable[..., Any]:
+    def _find(self, name: str) -> Function:
         try:
-            return operator.attrgetter(name)(self.namespace)
+            own = MENDED.get((self.namespace.__name__, name))
+            return own or operator.attrgetter(name)(self.namespace)
         except AttributeError as error:
             message = f"{self.namespace.__name__} has no function {name!r}"
             raise NotImplementedError(message) from error
@@ -111,12 +105,7 @@ class StandardLibrary(Library):
         return value
 
     def write(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        values: list[Any],
-        out: Any,
-        **keywords: Any,  # noqa: ARG002 - none of theirs has any
+        self, name: str, function: Function, values: list[Any], out: Any, **_: Any
     ) -> Any:
         """Compute, check, then write: few of these libraries have ``out=``."""
         if self.namespace.__name__ == "jax.numpy":
@@ -182,11 +171,8 @@ class OtherFactory(Factory):
                 announce(CPU, there, math.prod(array.shape) * dtype_of(array).itemsize)
         return array
 
-    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.xp.fft.fftfreq(n, d=d, **self._with(dtype))
-
-    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.xp.fft.rfftfreq(n, d=d, **self._with(dtype))
+    def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
+        return getattr(self.xp.fft, name)(n, d=d, **self._with(dtype))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         return self.xp.from_dlpack(x, device=self.device, copy=copy)

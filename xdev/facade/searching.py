@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from xdev.facade.backends import gives_indices
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from xdev.facade.backends import (
         Array,
         Axes,
+        Beside,
         HasDtype,
         Number,
         Operand,
@@ -35,6 +37,9 @@ __all__ = [
     "searchsorted", "sort", "take", "take_along_axis", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "where",
 ]  # fmt: skip
+
+#: A parameter's default that is none, to ``inspect`` too: the refusal says more.
+REQUIRED: Any = inspect.Parameter.empty
 
 
 @gives_indices
@@ -289,12 +294,10 @@ def where(condition: HasDtype | bool, x1: Number, x2: Operand, /) -> Operand: ..
 
 
 @overload
-def where(
-    condition: HasDtype | bool, x1: Operand, x2: HasDtype | Number, /
-) -> Operand: ...
+def where(condition: HasDtype | bool, x1: Operand, x2: Beside, /) -> Operand: ...
 
 
-def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+def where(condition: Any, x1: Any = REQUIRED, x2: Any = REQUIRED, /) -> Any:
     """Elements of one array or the other.
 
     Parameters
@@ -320,6 +323,11 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     >>> xdev.where(xdev.asarray([True, False]), xdev.asarray([1, 2]), 0)
     array([1, 0])
     """
+    if x2 is REQUIRED:
+        raise TypeError(
+            "xdev.where takes condition, x1 and x2: xdev.nonzero(condition) has the "
+            "indices of what is true"
+        )
     if type(condition) in launches:
         result = launches[type(condition)]["where"](condition, x1, x2)
         if result is not NotImplemented:
@@ -340,6 +348,7 @@ def argsort(
     *more: Never,
     descending: bool = False,
     stable: bool = True,
+    **rest: Never,
 ) -> Array:
     """Indices that sort along an axis.
 
@@ -370,9 +379,8 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
-    return dispatch("argsort", x, more)(
-        x, axis=axis, descending=descending, stable=stable
-    )
+    function = dispatch("argsort", x, more, rest)
+    return function(x, axis=axis, descending=descending, stable=stable)
 
 
 def sort(
@@ -382,6 +390,7 @@ def sort(
     *more: Never,
     descending: bool = False,
     stable: bool = True,
+    **rest: Never,
 ) -> Array:
     """Sorted copy along an axis.
 
@@ -412,7 +421,8 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
-    return dispatch("sort", x, more)(x, axis=axis, descending=descending, stable=stable)
+    function = dispatch("sort", x, more, rest)
+    return function(x, axis=axis, descending=descending, stable=stable)
 
 
 @overload

@@ -22,12 +22,7 @@ __all__ = [
 
 @gives_bools
 def all(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False, **rest: Never
 ) -> Array:
     """Whether all elements along the axes are true.
 
@@ -56,17 +51,12 @@ def all(
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
-    return dispatch("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("all", x, more, rest)(x, axis=axis, keepdims=keepdims)
 
 
 @gives_bools
 def any(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False, **rest: Never
 ) -> Array:
     """Whether any element along the axes is true.
 
@@ -95,16 +85,11 @@ def any(
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
-    return dispatch("any", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("any", x, more, rest)(x, axis=axis, keepdims=keepdims)
 
 
 def max(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False, **rest: Never
 ) -> Array:
     """Largest element along the axes; NaN if there is one.
 
@@ -133,16 +118,11 @@ def max(
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
-    return dispatch("max", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("max", x, more, rest)(x, axis=axis, keepdims=keepdims)
 
 
 def min(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False, **rest: Never
 ) -> Array:
     """Smallest element along the axes; NaN if there is one.
 
@@ -171,7 +151,7 @@ def min(
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    return dispatch("min", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("min", x, more, rest)(x, axis=axis, keepdims=keepdims)
 
 
 def prod(
@@ -181,7 +161,7 @@ def prod(
     dtype: DType = None,
     *more: Never,
     keepdims: bool = False,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Product along the axes.
 
@@ -212,7 +192,7 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    function = dispatch("prod", x, more, unknown)
+    function = dispatch("prod", x, more, rest)
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -225,7 +205,7 @@ def sum(
     dtype: DType = None,
     *more: Never,
     keepdims: bool = False,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Sum along the axes.
 
@@ -256,19 +236,14 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    function = dispatch("sum", x, more, unknown)
+    function = dispatch("sum", x, more, rest)
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def mean(
-    x: Array,
-    /,
-    axis: Axes = None,
-    *more: Never,
-    keepdims: bool = False,
-    **unknown: Never,
+    x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False, **rest: Never
 ) -> Array:
     """Arithmetic mean along the axes.
 
@@ -297,7 +272,7 @@ def mean(
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    return dispatch("mean", x, more, unknown)(x, axis=axis, keepdims=keepdims)
+    return dispatch("mean", x, more, rest)(x, axis=axis, keepdims=keepdims)
 
 
 def std(
@@ -307,7 +282,7 @@ def std(
     *more: Never,
     correction: float = 0.0,
     keepdims: bool = False,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Standard deviation along the axes.
 
@@ -338,7 +313,7 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    function = dispatch("std", x, more, unknown)
+    function = dispatch("std", x, more, rest)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
@@ -349,7 +324,7 @@ def var(
     *more: Never,
     correction: float = 0.0,
     keepdims: bool = False,
-    **unknown: Never,
+    **rest: Never,
 ) -> Array:
     """Variance along the axes.
 
@@ -380,7 +355,7 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    function = dispatch("var", x, more, unknown)
+    function = dispatch("var", x, more, rest)
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 

@@ -19,6 +19,7 @@ from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
 from xdev.device.fake_arrays import positions, strict
+from xdev.facade import dispatch
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import common_library, factory, libraries
@@ -43,13 +44,9 @@ RANKS = frozenset((
 
 def is_array(x: object) -> bool:
     """Say whether an object is an array of NumPy's or of another library."""
-    kind = type(x)
-    if kind in NOT_ARRAYS:
+    if type(x) in NOT_ARRAYS or isinstance(x, type | np.generic):
         return False
-    if kind in libraries or isinstance(x, ndarray):
-        return True
-    compat = importlib.import_module("array_api_compat")
-    return not isinstance(x, type | np.generic) and compat.is_array_api_obj(x)
+    return dispatch.is_array(x)
 
 
 def arrays_in(values: Sequence[Any], path: tuple[int, ...] = ()) -> Iterator[Any]:

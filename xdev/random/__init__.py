@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
+from xdev._numpy_names import refuse
 from xdev.random.draws import Philox
 from xdev.random.generator import Generator, default_rng
 
@@ -11,9 +13,4 @@ __all__ = ["Generator", "Philox", "default_rng"]
 __dir__ = __all__.copy  # what Tab shows
 
 if not TYPE_CHECKING:  # type checkers know what is there
-
-    def __getattr__(name: str) -> Any:
-        """Say what does the same as a name of NumPy's."""
-        from xdev._numpy_names import missing
-
-        raise missing(__name__, name)
+    __getattr__ = partial(refuse, __name__)  # says what does the same as NumPy's

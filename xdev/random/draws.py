@@ -61,8 +61,6 @@ def shape_of(size: Any) -> Shape | None:
 
 def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
     """Return float64 or float32."""
-    if dtype is np.float64:  # the default
-        return FLOAT64
     numpys = to_numpy_dtype(dtype)
     if numpys not in FLOATS:
         message = f"Unsupported dtype {numpys!r} for {name}: use float64 or float32"
@@ -72,8 +70,6 @@ def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
 
 def integer_dtype(dtype: Any) -> np.dtype[Any]:
     """Return a bool or integer dtype of native byte order."""
-    if dtype is np.int64:  # the default
-        return INT64
     numpys = to_numpy_dtype(dtype)
     if numpys.kind not in "biu" or not numpys.isnative:
         message = f"Unsupported dtype {numpys!r} for integers: use bool or an integer's"

@@ -18,6 +18,7 @@ import numpy as np
 from xdev import facade
 from xdev.errors import type_name
 from xdev.facade.backends import to_numpy_dtype
+from xdev.facade.clipping import ends_of
 from xdev.random import kernels
 from xdev.random.draws import (
     FLOAT64,
@@ -43,15 +44,6 @@ if TYPE_CHECKING:
 
 WORD = np.dtype(np.uint64)
 WORDS, HALF = 2**64, 2**32  # how many values 64 and 32 bits have
-
-
-@cache
-def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the least and the largest integer of a dtype."""
-    if dtype.kind == "b":
-        return 0, 1
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
 
 
 def integers(
@@ -99,7 +91,7 @@ def _end(draws: Draws, x: Any, name: str) -> Any:
 
 def _check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -> None:
     """Refuse ends that hold no integer of a dtype; on a device, the host waits."""
-    least, largest = limits(dtype)
+    least, largest = ends_of(dtype)
     if (int(facade.min(low)) if is_array(low) else low) < least:
         raise ValueError(
             f"low is out of bounds for {dtype}: its least value is {least}"

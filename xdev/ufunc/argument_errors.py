@@ -21,7 +21,7 @@ _KINDS = {"b": "bool", "i": "integers", "f": "real floats", "c": "complex floats
 PAGE = "docs: When one machine is not enough"
 _NUMBERS = {bool: "b", int: "i", float: "f", complex: "c"}
 #: NumPy's keywords, and the standard's for the same.
-_RENAMED = {"a_max": "max", "a_min": "min", "ddof": "correction"}
+_RENAMED = {"a_max": "max", "a_min": "min", "ddof": "correction", "kind": "stable"}
 
 
 def misplaced(
@@ -36,8 +36,8 @@ def misplaced(
     more : tuple
         What came there.
     unknown : dict, optional
-        What came by other keywords, to functions that have ``**unknown``: a dict in
-        each call, some tens of nanoseconds, which ``zeros`` and ``sort`` would feel.
+        What came by other keywords, to functions that have ``**rest``: a dict in
+        each call, some tens of nanoseconds, which ``zeros`` would feel.
 
     Examples
     --------
@@ -82,10 +82,11 @@ def _listed(names: tuple[str, ...]) -> str:
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
     if label == "out":
+        decimals = ", or use xdev.numpy.round for decimals" if name == "round" else ""
         return TypeError(
             f"xdev.{name}: out is not an array but {type_name(x)}: what comes after "
             "the inputs is where to write: leave it out, or give an array of the "
-            "result's shape"
+            f"result's shape{decimals}"
         )
     # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
     maker = "numpy" if isinstance(x, np.generic) else "xdev"
