@@ -59,12 +59,6 @@ class CudaLoops:
         Arrays are CuPy's, Numba's or any exporter's of ``__cuda_array_interface__``.
         ``out`` is written in place, whoever owns it, and returned itself; new results
         are of the first array's library. Whatever is raised, nothing was written.
-
-        Raises
-        ------
-        TypeError, ValueError, DeviceMismatchError
-            Wrong arguments, no typing, a cast that is not allowed; shapes that do not
-            broadcast, an ``out`` that cannot be written; arrays of two devices.
         """
         name, labels = self.scalar.name, self.scalar.labels
         if len(args) != self.scalar.nin:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from xdev.ufunc.cuda_layout import Lines, Shape
     from xdev.ufunc.signatures import Specialisation
 
-ADDRESS = Value()
 BYTE = np.dtype(np.uint8)
 READY = secrets.randbits(62) << 1  # marks a segment's fold: no memory holds it so
 PLANS = 512  # kept for each function
@@ -284,7 +283,19 @@ class CudaMethods:
         parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
         parameter += found.parameter(splits, each)
         count = 4 if kernel.masked or kernel.segmented else 3 if kernel.joining else 2
-        return launching(self._loops, spec, kernel, blocks, parameter, count)
+        return self._launching(spec, kernel, blocks, parameter, count)
+
+    def _launching(
+        self,
+        spec: Specialisation,
+        kernel: Template,
+        blocks: int,
+        parameter: bytes,
+        count: int,
+    ) -> Launch:
+        """Return the launch of a kernel of so many addresses."""
+        machine = self._loops.kernel(spec, kernel)
+        return Launch(machine, blocks, BLOCK, parameter, (Value(),) * count)
 
     def _initial(self, initial: Any, spec: Specialisation) -> Any:
         """Return what a reduction starts from, None for its first element."""
@@ -341,7 +352,7 @@ class CudaMethods:
                 values.append(before.data.ptr)
             parameter = bytes(3 * SLOT) + found.parameter(splits, each)
             blocks = cuda_layout.grid(found.number, splits, group)
-            scan = launching(self._loops, spec, kernel, blocks, parameter, len(values))
+            scan = self._launching(spec, kernel, blocks, parameter, len(values))
             scan(values)
             if out is None and before is None and source.owner is array:
                 self._learn(_key("accumulate", axis, dtype), array, y, scan)
@@ -434,7 +445,7 @@ class CudaMethods:
         held = 0 if other is None else other.data.ptr
         parameter = bytes(4 * SLOT) + struct.pack("=qq", positions.size, 0)
         blocks = -(-positions.size // BLOCK)
-        run = launching(self._loops, spec, kernel, blocks, parameter, 4)
+        run = self._launching(spec, kernel, blocks, parameter, 4)
         run([whole.data.ptr, positions.data.ptr, order.data.ptr, held])
         if whole is not array:
             array[...] = whole
@@ -449,19 +460,6 @@ def _key(method: str, axis: Any, dtype: Any, correction: float = 0) -> tuple[Any
 def _returned(y: Array, out: Array | None, like: Array) -> Any:
     """Return what the caller gets, once all is launched."""
     return foreign.from_native(y.owner, like.owner) if out is None else y.owner
-
-
-def launching(
-    loops: CudaLoops,
-    spec: Specialisation,
-    kernel: Template,
-    blocks: int,
-    parameter: bytes,
-    count: int,
-) -> Launch:
-    """Return the launch of a kernel of so many addresses."""
-    machine = loops.kernel(spec, kernel)
-    return Launch(machine, blocks, BLOCK, parameter, (ADDRESS,) * count)
 
 
 def lines(x: Array, axis: int, target: Shape) -> Lines:

@@ -105,22 +105,7 @@ def dtype_of_name(name: str, signature: object) -> np.dtype[Any]:
 def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return a call's keywords with what it asks to compute in as one ``signature``.
 
-    Parameters
-    ----------
-    name : str
-        The function's, for errors.
-    nin : int
-        The number of its inputs.
-    keywords : dict
-        Of the call: ``dtype`` (of all outputs), or ``signature``, which NumPy calls
-        ``sig`` too; None is as good as none.
-
-    Raises
-    ------
-    TypeError
-        More than one of them, or what is none.
-    ValueError
-        A signature has too few parts.
+    That is ``dtype`` (of all outputs), ``signature`` or ``sig``; None is none.
 
     Examples
     --------
