@@ -21,7 +21,7 @@ from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, Scan, Scatter, compu
 from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign
+from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
 from xdev.ufunc.cuda import mask_of, new_array, on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
@@ -320,7 +320,7 @@ class CudaMethods:
         if not isinstance(mask, Array):
             mask = Array.of(_optional.cupy().asarray(mask))
         cuda_layout.broadcast([shape, mask.shape], [shape], self._name)
-        strides = cuda_layout.stretch(mask.shape, mask.strides, shape)
+        strides = layout.stretch(mask.shape, mask.strides, shape)
         return mask.laid_out(shape, strides)
 
     def accumulate(self, array: Any, *, axis: Any, dtype: Any, out: Any) -> Any:
