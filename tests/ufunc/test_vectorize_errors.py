@@ -62,6 +62,8 @@ def x(device):
         (lambda x: add(x, object()), TypeError, "not an array but object"),
         (lambda x: single(xdev.astype(x, "float64"), x), TypeError, "no signature"),
         (lambda x: single(x, 1j), TypeError, "no signature|kind"),
+        (both.reduce, ValueError, "needs a function of two arguments"),
+        (both.accumulate, ValueError, "needs a function of two arguments"),
         (attribute, TypeError, r"(?s)float32.*return y\.nothing"),
     ],
 )

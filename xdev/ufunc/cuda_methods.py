@@ -23,7 +23,7 @@ from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
-from xdev.ufunc.cuda import mask_of, new_array, on_device, require, written
+from xdev.ufunc.cuda import apart, mask_of, new_array, on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import strong, too_large
@@ -57,12 +57,6 @@ def placed(name: str, *operands: Any) -> Iterator[None]:
 def straightened(x: Array, order: Sequence[int]) -> Array:
     """Return a contiguous copy with its axes in an order."""
     return Array.of(x.cupy().transpose(order).copy(order="C"))
-
-
-def apart(x: Array, out: Array | None) -> Array:
-    """Return an input, or a copy of it where the output would spoil it."""
-    spoilt = out is not None and x.is_spoilt(out)
-    return straightened(x, range(len(x.shape))) if spoilt else x
 
 
 def remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
@@ -181,7 +175,7 @@ class CudaMethods:
             if keepdims or i not in axes
         )
         with placed(self._name, x, mask, given):
-            source, mask = apart(x, given), mask and apart(mask, given)
+            source, mask = apart(x, [given]), apart(mask, [given])
             kind = np.dtype(np.intp) if places else spec.outputs[0]
             y = self._result(given, shape, kind)
             if prod(shape):
@@ -331,7 +325,7 @@ class CudaMethods:
             raise TypeError(message)
         place, loop = axis_of(axis, len(x.shape)), computed(spec.outputs[0])
         with placed(self._name, x, given):
-            source, y = apart(x, given), self._result(given, x.shape, spec.outputs[0])
+            source, y = apart(x, [given]), self._result(given, x.shape, spec.outputs[0])
             if not prod(x.shape):
                 return _returned(y, given, x)
             found, itemsize = lines(source, place, y.strides), x.dtype.itemsize
@@ -375,7 +369,7 @@ class CudaMethods:
                 )
             count = starts.size
             shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-            source, y = apart(x, given), self._result(given, shape, spec.outputs[0])
+            source, y = apart(x, [given]), self._result(given, shape, spec.outputs[0])
             if prod(shape):
                 # The segments are the last of the dimensions that count lines.
                 target = tuple(0 if i == axis else s for i, s in enumerate(y.strides))
