@@ -1,6 +1,7 @@
 """What only a real GPU shows of ufuncs: its arithmetic, launches, order and size."""
 
 import importlib
+import itertools
 import threading
 
 import numpy as np
@@ -24,6 +25,24 @@ above = xdev.vectorize(lambda x, y: x > y)
 def sample(shape, char, seed=0):
     """Return small whole numbers."""
     return np.random.default_rng(seed).integers(0, 9, shape).astype(char)
+
+
+@pytest.mark.parametrize("char", "bHfdFD")
+def test_operands_misaligned_apart(cp, char):
+    whole = [sample(100_003, char, seed) for seed in range(3)]
+    for starts in itertools.product((0, 1, 5), repeat=3):
+        x, y, _ = (v[s : s + 99_000] for v, s in zip(whole, starts, strict=True))
+        dx, dy = (
+            cp.asarray(v)[s : s + 99_000]
+            for v, s in zip(whole[:2], starts[:2], strict=True)
+        )
+        memory = cp.asarray(whole[2])
+
+        add(dx, dy, memory[starts[2] : starts[2] + 99_000])
+
+        expected = whole[2].copy()
+        expected[starts[2] : starts[2] + 99_000] = x + y
+        np.testing.assert_array_equal(memory.get(), expected)
 
 
 @pytest.mark.full_card
