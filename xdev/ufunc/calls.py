@@ -189,34 +189,11 @@ def call(
 ) -> Any:
     """Compute the function elementwise: what a call does that no plan is for.
 
-    Parameters
-    ----------
-    *args
-        The inputs: arrays of one device that broadcast to one shape, and numbers;
-        then, optionally, the outputs.
-    out : array, or tuple of arrays and None, optional
-        Where the results go: any shape that the inputs broadcast to, any strides,
-        any library of the inputs' device. It is written in place. Beside
-        ``where=``, None says that new results may hold anything elsewhere; ``...``
-        makes arrays of what would be scalars.
-    **keywords
-        ``where``, ``casting``, ``order``, ``dtype``, ``signature`` and ``subok``,
-        as those of :class:`numpy.ufunc`.
-
-    Returns
-    -------
-    array or tuple of arrays
-        ``out`` itself, or new arrays of the first array's library; NumPy scalars
-        for numbers.
-
-    Raises
-    ------
-    TypeError
-        Wrong arguments, no typing for their dtypes, or a cast that is not allowed.
-    ValueError
-        Shapes that do not broadcast, or an ``out`` that cannot be written.
-    DeviceMismatchError, UseAfterFreeError
-        Arrays of two devices; a freed one. Whatever is raised, nothing was written.
+    Inputs are arrays of one device that broadcast to one shape, and numbers. ``out``,
+    of any shape that they broadcast to, any strides and any library of that device, is
+    written in place and returned itself. Beside ``where=``, None says that new results
+    may hold anything elsewhere; ``...`` makes arrays of what would be scalars. New ones
+    are of the first array's library. Whatever is raised, nothing was written.
     """
 
     def compute(

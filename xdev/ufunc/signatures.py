@@ -50,11 +50,6 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
         2)(float32)"`` or ``"(float32, bool)(float32)"``. Without what is returned,
         ``"(float32, float32)"``, there are no dtypes of outputs.
 
-    Raises
-    ------
-    TypeError
-        It is none, or names a type that ufuncs do not have.
-
     Examples
     --------
     >>> parse("float64(int32, float32)")
