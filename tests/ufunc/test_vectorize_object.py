@@ -44,31 +44,25 @@ def test_defaults_fill_in():
     assert minus(np.arange(3.0)).tolist() == [-1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"target": "gpu"}, ValueError, "'cpu', 'parallel', 'cuda', None"),
-        ({"identity": 7}, ValueError, "reorderable"),
-        ({"nopythn": True}, TypeError, "valid are target, identity, fastmath"),
-        ({"nopython": False}, TypeError, "leave nopython=False out"),
-    ],
-)
-def test_wrong_options_are_refused(options, error, words):
-    with pytest.raises(error, match=words):
-        xdev.vectorize(**options)
+def test_wrong_options_and_functions_are_refused():
+    no_function = 3, int, lambda *xs: xs, lambda: 1, lambda x, *, y: x + y, np.add
+    for call, error, words in (
+        (lambda f: f(target="gpu"), ValueError, "'cpu', 'parallel', 'cuda', None"),
+        (lambda f: f(identity=7), ValueError, "reorderable"),
+        (lambda f: f(nopythn=True), TypeError, "valid are target, identity, fastmath"),
+        (lambda f: f(nopython=False), TypeError, "leave nopython=False out"),
+        (lambda f: f(["f4(f4,f4)"])(abs_), TypeError, "1 arguments, but a signature"),
+        *(
+            (lambda f, x=x: f(x), TypeError, "vectorize needs a Python function")
+            for x in no_function
+        ),
+    ):
+        with pytest.raises(error, match=words):
+            call(xdev.vectorize)
 
 
-@pytest.mark.parametrize(
-    "function", [3, int, lambda *xs: xs, lambda: 1, lambda x, *, y: x + y, np.add]
-)
-def test_only_functions_of_plain_arguments(function):
-    with pytest.raises(TypeError, match="vectorize needs a Python function"):
-        xdev.vectorize(function)
-
-
-def test_a_signature_of_another_arity():
-    with pytest.raises(TypeError, match="takes 1 arguments, but a signature has 2"):
-        xdev.vectorize(["f4(f4,f4)"])(lambda x: x)
+def abs_(x):
+    return abs(x)
 
 
 @pytest.mark.parametrize("target", ["cpu", "parallel", None])
@@ -115,9 +109,6 @@ def test_help_of_a_function_without_a_docstring_shows_how_it_is_called():
         text = pydoc.plain(pydoc.render_doc(made))
         assert shown in text
         assert "scalar" not in text
-
-
-# How many arguments, and an out by position, on every device.
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,8 @@ def misplaced(
 ) -> TypeError:
     """Return the error for arguments by place that go by keyword alone, or by no name.
 
-    Parameters
-    ----------
-    function : function
-        One that has ``*more`` before its keyword-only parameters.
-    more : tuple
-        What came there.
-    unknown : dict, optional
-        What came by other keywords, to functions that have ``**rest``: a dict in
-        each call, some tens of nanoseconds, which ``zeros`` would feel.
+    ``more`` came before the function's keyword-only parameters, ``unknown`` by other
+    keywords.
 
     Examples
     --------
@@ -334,11 +327,14 @@ WAYS = {
     "to dtype('bool')": "pass where= a bool, or an array of bool, as mask != 0",
     "must be of ArrayType": "pass out= an array of the inputs' device, or a tuple",
     "'out' tuple": "pass one array, or None, for each output",
+    "remapped shapes": "pass out= of the result's shape, where= of the array's",
     "could not be broadcast": "make the axes of inputs and out= match, or be 1",
 }
 
 
-def explain(error: Exception, out: Sequence[Any] | None) -> None:
+def explain(
+    error: Exception, out: Sequence[Any] | None, inputs: Sequence[Any] = ()
+) -> None:
     """Raise NumPy's error with the way out, if it has one, as its built-in kind."""
     for x in out or ():
         if is_freed(x):
@@ -346,8 +342,27 @@ def explain(error: Exception, out: Sequence[Any] | None) -> None:
     text = str(error)
     way = next((way for words, way in WAYS.items() if words in text), None)
     if way is not None and raised_by_numpy(error):
+        if "could not be broadcast" in text:
+            way = _way_of_shapes(inputs, out or ()) or way
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{text}: {way}") from error
+
+
+def _way_of_shapes(inputs: Sequence[Any], outs: Sequence[Any]) -> str | None:
+    """Return the way out where it is an output's shape that does not fit."""
+    try:
+        shape = np.broadcast_shapes(*map(np.shape, inputs))
+    except ValueError:
+        return None
+    for out in outs:
+        try:
+            np.broadcast_shapes(shape, np.shape(out))
+        except ValueError:
+            return (
+                f"out has shape {np.shape(out)}, but the result has {shape}: pass an "
+                "out of that shape, or leave it out"
+            )
+    return None
 
 
 def raised_by_numpy(error: Exception) -> bool:
@@ -379,19 +394,5 @@ REFUSED = {
 
 
 def reduction_error(key: str, name: str) -> ValueError:
-    """Return the error for a reduction.
-
-    Parameters
-    ----------
-    key : str
-        The case, of the table.
-    name : str
-        The function's.
-
-    Examples
-    --------
-    >>> str(reduction_error("no identity", "minus"))
-    'minus.reduce of nothing has no identity: pass initial=, or give the function an
-    identity, @vectorize(identity=...)'
-    """
+    """Return the error for a reduction: a case of the table, and a function's name."""
     return ValueError(REFUSED[key].format(name))

@@ -44,27 +44,15 @@ HOST = {np.ndarray, bool, int, float, complex, type(None)}  # none's but NumPy's
 def on_host(
     args: Sequence[Any], outs: Sequence[Any] | None, name: str, labels: Sequence[str]
 ) -> list[Any]:
-    """Return what NumPy can compute with; ``labels`` are the inputs', for errors.
-
-    Raises
-    ------
-    DeviceMismatchError
-        The arrays are of two devices.
-    TypeError
-        One is an array of a library that computes elsewhere, or no array at all.
-    """
+    """Return what NumPy can compute with; ``labels`` are the inputs', for errors."""
     arrays = [x for x in (*args, *(outs or ())) if _is_array(x)]
     if not all(isinstance(x, PLAIN) for x in arrays):
-        first, *others = ((x, device_of(x)) for x in arrays)
+        (y, there), *others = ((x, device_of(x)) for x in arrays)
         for x, device in others:
-            if device != first[1]:
-                y, there = first
-                raise two_devices(
-                    f"{name}()",
-                    (y, device_name(there, y)),
-                    (x, device_name(device, x)),
-                    "cpu" if there.library else str(there),
-                )
+            if device != there:
+                first, second = (y, device_name(there, y)), (x, device_name(device, x))
+                to = "cpu" if there.library else str(there)
+                raise two_devices(f"{name}()", first, second, to)
     pairs = zip(args, labels, strict=True)
     return [x if isinstance(x, PLAIN) else _operand(x, name, k) for x, k in pairs]
 
@@ -201,34 +189,11 @@ def call(
 ) -> Any:
     """Compute the function elementwise: what a call does that no plan is for.
 
-    Parameters
-    ----------
-    *args
-        The inputs: arrays of one device that broadcast to one shape, and numbers;
-        then, optionally, the outputs.
-    out : array, or tuple of arrays and None, optional
-        Where the results go: any shape that the inputs broadcast to, any strides,
-        any library of the inputs' device. It is written in place. Beside
-        ``where=``, None says that new results may hold anything elsewhere; ``...``
-        makes arrays of what would be scalars.
-    **keywords
-        ``where``, ``casting``, ``order``, ``dtype``, ``signature`` and ``subok``,
-        as those of :class:`numpy.ufunc`.
-
-    Returns
-    -------
-    array or tuple of arrays
-        ``out`` itself, or new arrays of the first array's library; NumPy scalars
-        for numbers.
-
-    Raises
-    ------
-    TypeError
-        Wrong arguments, no typing for their dtypes, or a cast that is not allowed.
-    ValueError
-        Shapes that do not broadcast, or an ``out`` that cannot be written.
-    DeviceMismatchError, UseAfterFreeError
-        Arrays of two devices; a freed one. Whatever is raised, nothing was written.
+    Inputs are arrays of one device that broadcast to one shape, and numbers. ``out``,
+    of any shape that they broadcast to, any strides and any library of that device, is
+    written in place and returned itself. Beside ``where=``, None says that new results
+    may hold anything elsewhere; ``...`` makes arrays of what would be scalars. New ones
+    are of the first array's library. Whatever is raised, nothing was written.
     """
 
     def compute(
@@ -325,13 +290,7 @@ def ask(
     outs: Sequence[Any],
     keywords: dict[str, Any],
 ) -> Any:
-    """Return what the operands' ``__array_ufunc__`` make of a call, as in NEP 13.
-
-    Raises
-    ------
-    TypeError
-        None of them implements it, or one has None in its place.
-    """
+    """Return what the operands' ``__array_ufunc__`` make of a call, as in NEP 13."""
     if outs:
         keywords = {**keywords, "out": tuple(outs)}
     shown = _shown(ufunc)

@@ -19,6 +19,7 @@ from xdev.ufunc.cuda_layout import Shape, broadcast
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.kernel_functions import is_aligned, is_contiguous
+from xdev.ufunc.layout import stretch
 from xdev.ufunc.signatures import dtype_of_name
 
 if TYPE_CHECKING:
@@ -430,7 +431,7 @@ class CoreLoops:
             for x, own in zip(operands, layout.operands, strict=True)
         ]
         outer = [
-            cuda_layout.stretch(x.shape[:at], x.strides[:at], loop)
+            stretch(x.shape[:at], x.strides[:at], loop)
             for x, at in zip(operands, splits, strict=True)
             if isinstance(x, Array)
         ]

@@ -199,7 +199,7 @@ class CpuLoops:
             refusal = misfit(operands[:nin], inputs, name, labels)
             if refusal is not None:
                 raise refusal from error
-        argument_errors.explain(error, operands[nin:])
+        argument_errors.explain(error, operands[nin:], operands[:nin])
 
 
 class Loop(NamedTuple):

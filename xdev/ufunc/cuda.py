@@ -59,12 +59,6 @@ class CudaLoops:
         Arrays are CuPy's, Numba's or any exporter's of ``__cuda_array_interface__``.
         ``out`` is written in place, whoever owns it, and returned itself; new results
         are of the first array's library. Whatever is raised, nothing was written.
-
-        Raises
-        ------
-        TypeError, ValueError, DeviceMismatchError
-            Wrong arguments, no typing, a cast that is not allowed; shapes that do not
-            broadcast, an ``out`` that cannot be written; arrays of two devices.
         """
         name, labels = self.scalar.name, self.scalar.labels
         if len(args) != self.scalar.nin:
@@ -91,9 +85,9 @@ class CudaLoops:
                         self._launches.forget()
                     self._plans[key, place] = plan
             with cuda_operands.ordered(arrays):
-                copied = _apart(inputs, outputs, mask)
-                if copied is not None:
-                    *rest, where = copied
+                operands = *inputs, mask
+                *rest, where = copied = [apart(x, outputs) for x in operands]
+                if any(x is not y for x, y in zip(operands, copied, strict=True)):
                     same = {"casting": casting, "order": order}
                     return self(rest, out, where=where, signature=signature, **same)
                 values = handed(inputs, plan.inputs, name, labels)
@@ -233,23 +227,10 @@ def new_array(result: cuda_plan.Result) -> Array:
     return Array.of(array)
 
 
-def _apart(
-    inputs: list[Operand], outputs: list[Array | None], mask: Array | bool
-) -> list[Any] | None:
-    """Return the arguments with copies of those that an output would spoil.
-
-    None where nothing needs a copy.
-    """
-    spoilt = [
-        isinstance(x, Array) and any(y is not None and x.is_spoilt(y) for y in outputs)
-        for x in (*inputs, mask)
-    ]
-    if not any(spoilt):
-        return None
-    return [
-        x.cupy().copy() if isinstance(x, Array) and copied else x
-        for x, copied in zip((*inputs, mask), spoilt, strict=True)
-    ]
+def apart(x: Any, outputs: Sequence[Array | None]) -> Any:
+    """Return an operand, or a copy of it where an output would spoil it."""
+    spoilt = isinstance(x, Array) and any(y and x.is_spoilt(y) for y in outputs)
+    return Array.of(x.cupy().copy()) if spoilt else x
 
 
 _HERE = nullcontext(0)  # no guard: there is one device, and it is current

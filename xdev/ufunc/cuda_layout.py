@@ -37,16 +37,6 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
     return common
 
 
-def stretch(shape: Shape, strides: Shape, to: Shape) -> Shape:
-    """Return an array's strides as an array of a shape that it broadcasts to."""
-    missing = len(to) - len(shape)
-    kept = (
-        0 if extent == 1 else stride
-        for extent, stride in zip(shape, strides, strict=True)
-    )
-    return (0,) * missing + tuple(kept)
-
-
 def contiguous(shape: Shape, itemsize: int) -> Shape:
     """Return the strides of a C-contiguous array [B]."""
     return tuple(itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))

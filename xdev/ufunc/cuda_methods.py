@@ -21,9 +21,9 @@ from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, Scan, Scatter, compu
 from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign
+from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
-from xdev.ufunc.cuda import mask_of, new_array, on_device, require, written
+from xdev.ufunc.cuda import apart, mask_of, new_array, on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import strong, too_large
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from xdev.ufunc.cuda_layout import Lines, Shape
     from xdev.ufunc.signatures import Specialisation
 
-ADDRESS = Value()
 BYTE = np.dtype(np.uint8)
 READY = secrets.randbits(62) << 1  # marks a segment's fold: no memory holds it so
 PLANS = 512  # kept for each function
@@ -58,12 +57,6 @@ def placed(name: str, *operands: Any) -> Iterator[None]:
 def straightened(x: Array, order: Sequence[int]) -> Array:
     """Return a contiguous copy with its axes in an order."""
     return Array.of(x.cupy().transpose(order).copy(order="C"))
-
-
-def apart(x: Array, out: Array | None) -> Array:
-    """Return an input, or a copy of it where the output would spoil it."""
-    spoilt = out is not None and x.is_spoilt(out)
-    return straightened(x, range(len(x.shape))) if spoilt else x
 
 
 def remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
@@ -182,7 +175,7 @@ class CudaMethods:
             if keepdims or i not in axes
         )
         with placed(self._name, x, mask, given):
-            source, mask = apart(x, given), mask and apart(mask, given)
+            source, mask = apart(x, [given]), apart(mask, [given])
             kind = np.dtype(np.intp) if places else spec.outputs[0]
             y = self._result(given, shape, kind)
             if prod(shape):
@@ -284,7 +277,19 @@ class CudaMethods:
         parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
         parameter += found.parameter(splits, each)
         count = 4 if kernel.masked or kernel.segmented else 3 if kernel.joining else 2
-        return launching(self._loops, spec, kernel, blocks, parameter, count)
+        return self._launching(spec, kernel, blocks, parameter, count)
+
+    def _launching(
+        self,
+        spec: Specialisation,
+        kernel: Template,
+        blocks: int,
+        parameter: bytes,
+        count: int,
+    ) -> Launch:
+        """Return the launch of a kernel of so many addresses."""
+        machine = self._loops.kernel(spec, kernel)
+        return Launch(machine, blocks, BLOCK, parameter, (Value(),) * count)
 
     def _initial(self, initial: Any, spec: Specialisation) -> Any:
         """Return what a reduction starts from, None for its first element."""
@@ -309,7 +314,7 @@ class CudaMethods:
         if not isinstance(mask, Array):
             mask = Array.of(_optional.cupy().asarray(mask))
         cuda_layout.broadcast([shape, mask.shape], [shape], self._name)
-        strides = cuda_layout.stretch(mask.shape, mask.strides, shape)
+        strides = layout.stretch(mask.shape, mask.strides, shape)
         return mask.laid_out(shape, strides)
 
     def accumulate(self, array: Any, *, axis: Any, dtype: Any, out: Any) -> Any:
@@ -320,7 +325,7 @@ class CudaMethods:
             raise TypeError(message)
         place, loop = axis_of(axis, len(x.shape)), computed(spec.outputs[0])
         with placed(self._name, x, given):
-            source, y = apart(x, given), self._result(given, x.shape, spec.outputs[0])
+            source, y = apart(x, [given]), self._result(given, x.shape, spec.outputs[0])
             if not prod(x.shape):
                 return _returned(y, given, x)
             found, itemsize = lines(source, place, y.strides), x.dtype.itemsize
@@ -341,7 +346,7 @@ class CudaMethods:
                 values.append(before.data.ptr)
             parameter = bytes(3 * SLOT) + found.parameter(splits, each)
             blocks = cuda_layout.grid(found.number, splits, group)
-            scan = launching(self._loops, spec, kernel, blocks, parameter, len(values))
+            scan = self._launching(spec, kernel, blocks, parameter, len(values))
             scan(values)
             if out is None and before is None and source.owner is array:
                 self._learn(_key("accumulate", axis, dtype), array, y, scan)
@@ -364,7 +369,7 @@ class CudaMethods:
                 )
             count = starts.size
             shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-            source, y = apart(x, given), self._result(given, shape, spec.outputs[0])
+            source, y = apart(x, [given]), self._result(given, shape, spec.outputs[0])
             if prod(shape):
                 # The segments are the last of the dimensions that count lines.
                 target = tuple(0 if i == axis else s for i, s in enumerate(y.strides))
@@ -434,7 +439,7 @@ class CudaMethods:
         held = 0 if other is None else other.data.ptr
         parameter = bytes(4 * SLOT) + struct.pack("=qq", positions.size, 0)
         blocks = -(-positions.size // BLOCK)
-        run = launching(self._loops, spec, kernel, blocks, parameter, 4)
+        run = self._launching(spec, kernel, blocks, parameter, 4)
         run([whole.data.ptr, positions.data.ptr, order.data.ptr, held])
         if whole is not array:
             array[...] = whole
@@ -449,19 +454,6 @@ def _key(method: str, axis: Any, dtype: Any, correction: float = 0) -> tuple[Any
 def _returned(y: Array, out: Array | None, like: Array) -> Any:
     """Return what the caller gets, once all is launched."""
     return foreign.from_native(y.owner, like.owner) if out is None else y.owner
-
-
-def launching(
-    loops: CudaLoops,
-    spec: Specialisation,
-    kernel: Template,
-    blocks: int,
-    parameter: bytes,
-    count: int,
-) -> Launch:
-    """Return the launch of a kernel of so many addresses."""
-    machine = loops.kernel(spec, kernel)
-    return Launch(machine, blocks, BLOCK, parameter, (ADDRESS,) * count)
 
 
 def lines(x: Array, axis: int, target: Shape) -> Lines:

@@ -169,13 +169,7 @@ def handed(
 
 
 def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
-    """Return what an argument is; the names are for errors.
-
-    Raises
-    ------
-    DeviceMismatchError, TypeError
-        It is an array in host memory; it is neither array nor number, or has a mask.
-    """
+    """Return what an argument is; the names are for errors."""
     if type(x) is _optional.cupy().ndarray:
         return Array.of(x)
     if isinstance(x, NUMBERS):

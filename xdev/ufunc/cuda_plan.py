@@ -103,14 +103,14 @@ def make(
         [x.shape for x in outputs if x is not None],
         spec.name,
     )
-    stretched = [cuda_layout.stretch(x.shape, x.strides, shape) for x in read]
+    stretched = [layout.stretch(x.shape, x.strides, shape) for x in read]
     order = _order(order, read)
     results = tuple(
         Result.like(shape, stretched, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
     )
     targets: list[Any] = [x or y for x, y in zip(outputs, results, strict=True)]
-    masked = [cuda_layout.stretch(x.shape, x.strides, shape) for x in masks]
+    masked = [layout.stretch(x.shape, x.strides, shape) for x in masks]
     strides = [x.strides for x in targets] + stretched + masked
     extents, steps = cuda_layout.collapse(shape, strides)
     out_steps, remaining = steps[: len(targets)], iter(steps[len(targets) :])

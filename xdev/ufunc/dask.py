@@ -90,11 +90,6 @@ def over_cores(
     ``layout`` are the core dimensions, ``"(m,n),(n)->(m)"``; ``options`` those of
     ``dask.array.apply_gufunc``. A tuple of results has the type that the function
     returns. Nothing is computed.
-
-    Raises
-    ------
-    ValueError
-        A core array lies in several chunks; the text says how to join them.
     """
     da = _optional.dask_array()
     args = [lift(x) for x in args]
@@ -176,11 +171,6 @@ def call(
 
     Plain arrays among ``args`` are like the collections' chunks; ``outs`` become the
     results.
-
-    Raises
-    ------
-    TypeError
-        ``where=`` without ``out=``; an output that is no collection.
     """
     name, where = ufunc.__name__, keywords.get("where", True)
     if where is not True and outs is None:

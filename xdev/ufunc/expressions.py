@@ -137,11 +137,6 @@ def typed(
     """Return an elementwise function's typing for input dtypes: NumPy's own.
 
     ``signature`` is what a call asks for by ``dtype=`` or ``signature=``; None is any.
-
-    Raises
-    ------
-    TypeError
-        NumPy has none for them, or CUDA has no such dtype.
     """
     if name.startswith("logical_"):  # NumPy casts what is mixed with bools, unsafely
         inputs = (np.result_type(*inputs),) * len(inputs)

@@ -29,26 +29,7 @@ DIGITS = 128  # the bits of an int that an error spells out
 
 
 def refuse(name: str, labels: Labels, operands: Sequence[Any], nout: int = 1) -> None:
-    """Refuse classes and freed arrays.
-
-    Parameters
-    ----------
-    name : str
-        The function's, for errors.
-    labels : tuple of str
-        The inputs' names, for errors.
-    operands : sequence
-        The inputs, then the outputs that are given, then ``where``.
-    nout : int
-        How many outputs are given.
-
-    Raises
-    ------
-    TypeError
-        One is a class.
-    UseAfterFreeError
-        One was freed.
-    """
+    """Refuse classes and freed arrays among inputs, ``nout`` outputs and ``where``."""
     for number, x in enumerate(operands):
         if isinstance(x, type) or is_freed(x):
             outs = ["out="] if nout == 1 else [f"out[{k}]" for k in range(nout)]
@@ -59,13 +40,7 @@ def refuse(name: str, labels: Labels, operands: Sequence[Any], nout: int = 1) ->
 
 
 def check(dtype: np.dtype[Any], name: str) -> None:
-    """Refuse a dtype that ufuncs do not have; ``name`` is the function's.
-
-    Raises
-    ------
-    TypeError
-        They do not have it; the text has those that they do.
-    """
+    """Refuse a dtype that ufuncs do not have; ``name`` is the function's."""
     if dtype.char not in SUPPORTED and not is_bfloat16(dtype):
         raise TypeError(
             f"{name}: dtype {dtype} is not supported; use bool, integers, float16, "
@@ -75,20 +50,6 @@ def check(dtype: np.dtype[Any], name: str) -> None:
 
 def resolve(args: Sequence[Any], name: str) -> Dtypes:
     """Return each argument's dtype; Python numbers are weak, as in NEP 50.
-
-    Parameters
-    ----------
-    args : sequence
-        Arrays of any library with a NumPy ``dtype``, NumPy scalars, or Python
-        numbers; a number takes the arrays' dtype as far as its kind allows.
-    name : str
-        The function's, for errors.
-
-    Raises
-    ------
-    TypeError
-        An argument is neither an array nor a number, or has a dtype that ufuncs do not
-        have.
 
     Examples
     --------
@@ -127,22 +88,7 @@ def fits(x: Any, dtype: np.dtype[Any]) -> bool:
 def strong(
     args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
 ) -> list[Any]:
-    """Return the operands with Python numbers in dtypes.
-
-    Parameters
-    ----------
-    args : sequence
-        Arrays and numbers.
-    dtypes : sequence of numpy.dtype
-        One an argument.
-    name, labels
-        The function's name and its arguments', for errors.
-
-    Raises
-    ------
-    OverflowError
-        An int does not fit.
-    """
+    """Return the operands with Python numbers in dtypes, which must hold them."""
     try:
         return [
             dtype.type(x) if type(x) in WEAK else x
@@ -164,8 +110,6 @@ def misfit(
     args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
 ) -> OverflowError | None:
     """Return the error for a Python int that its dtype does not hold, if there is one.
-
-    Parameters are :func:`strong`'s.
 
     Examples
     --------
@@ -235,13 +179,7 @@ INT64 = np.dtype(np.int64)
 
 @final
 class CountingParameters:
-    """The parameters of a function that count, found in its source.
-
-    Parameters
-    ----------
-    function : callable
-        The function; without a source, no parameter is known to count.
-    """
+    """The parameters of a function that count, found in its source, if it has one."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         code = function.__code__
@@ -264,15 +202,7 @@ class CountingParameters:
     ) -> Dtypes:
         """Return each argument's dtype.
 
-        Parameters
-        ----------
-        args : sequence
-            Arrays and numbers.
-        signatures : sequence of tuples of numpy.dtype
-            Inputs that the function declares: a Python number takes what the first of
-            them that fits has in its place.
-        name : str
-            The function's, for errors.
+        A Python number takes what the first of the declared inputs that fits has there.
         """
         for taken in signatures:
             if len(args) == len(taken) and all(map(fits, args, taken)):
@@ -331,18 +261,7 @@ def counted(
 ) -> tuple[int, tuple[Any, ...]]:
     """Return the number of inputs and the defaults of the last of them.
 
-    Parameters
-    ----------
-    function : callable
-        What is decorated, or called there.
-    inside : bool
-        Whether a ufunc calls it: then it may have none.
-
-    Raises
-    ------
-    TypeError
-        It is no Python function of plain parameters, it is async or a generator, or it
-        raises.
+    What a ufunc cannot call is refused; a function that one calls may have no inputs.
     """
     parameters = positional(function)
     if not (parameters or inside) or parameters is None:
@@ -398,20 +317,6 @@ def refuse_arrays(
 
     Compiled into it, the array would be a copy that later changes do not reach, on
     whichever device. So would one in a tuple, and one that is a module's attribute.
-
-    Parameters
-    ----------
-    function : callable
-        The Python function.
-    outside : dict
-        The values of its globals and closure variables.
-    way : str
-        What the text says after "pass it as an argument".
-
-    Raises
-    ------
-    TypeError
-        It does; the text has the line.
     """
     for label, value, line in _read(function.__code__, outside):
         if _is_array(value):

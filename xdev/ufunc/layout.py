@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 # ``order="K"``: in the memory order of the inputs.
 
 
-def strides(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Sequence[int]:
+def stretch(
+    shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]
+) -> tuple[int, ...]:
     """Return an array's strides once it has a shape, 0 along a repeated axis [B].
 
     Examples
     --------
-    >>> strides(np.zeros((2, 1)), (2, 3)), strides(np.zeros((2, 1)), (2, 1))
-    ((8, 0), (8, 0))
+    >>> stretch((2, 1), (8, 8), (4, 2, 3))
+    (0, 8, 0)
     """
-    if x.shape != shape:
-        return np.broadcast_to(x, shape).strides
-    return tuple(step if n > 1 else 0 for step, n in zip(x.strides, shape, strict=True))
+    kept = [step if n != 1 else 0 for n, step in zip(shape, strides, strict=True)]
+    return (*(0,) * (len(to) - len(shape)), *kept)
 
 
 def axes(strides: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -138,7 +139,8 @@ def _like(
     if prod(shape) * dtype.itemsize < least:
         return None
     if order == "K":
-        return ordered(axes([strides(x, shape) for x in arrays]), shape, dtype)
+        steps = [stretch(x.shape, x.strides, shape) for x in arrays]
+        return ordered(axes(steps), shape, dtype)
     fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
     return host_array(shape, dtype, "F" if fortran else "C")
 

@@ -50,11 +50,6 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
         2)(float32)"`` or ``"(float32, bool)(float32)"``. Without what is returned,
         ``"(float32, float32)"``, there are no dtypes of outputs.
 
-    Raises
-    ------
-    TypeError
-        It is none, or names a type that ufuncs do not have.
-
     Examples
     --------
     >>> parse("float64(int32, float32)")
@@ -105,22 +100,7 @@ def dtype_of_name(name: str, signature: object) -> np.dtype[Any]:
 def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return a call's keywords with what it asks to compute in as one ``signature``.
 
-    Parameters
-    ----------
-    name : str
-        The function's, for errors.
-    nin : int
-        The number of its inputs.
-    keywords : dict
-        Of the call: ``dtype`` (of all outputs), or ``signature``, which NumPy calls
-        ``sig`` too; None is as good as none.
-
-    Raises
-    ------
-    TypeError
-        More than one of them, or what is none.
-    ValueError
-        A signature has too few parts.
+    That is ``dtype`` (of all outputs), ``signature`` or ``sig``; None is none.
 
     Examples
     --------
