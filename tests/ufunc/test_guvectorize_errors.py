@@ -13,8 +13,8 @@ def copied(x, out):
         out[i] = x[i]
 
 
-def three(x, y, z, out):
-    out[0] = x[0] + y[0] + z[0]
+def one(x):
+    x[0] = 1
 
 
 LAYOUTS = ["", "n->n", "(n)", "(n),->(n)", "(2n)->()", "(n?)->()", 3]
@@ -36,7 +36,13 @@ SIGNATURES = {
         (("(n)->(n)",), {"speed": True}, copied, TypeError, "no option 'speed'"),
         (("(n)->(n)",), {"nopython": False}, copied, TypeError, "nopython=False"),
         ((copied,), {}, None, TypeError, "needs core dimensions"),
-        (("(n)->()",), {}, three, TypeError, "has 4 parameters, but"),
+        (
+            ("(n)->()",),
+            {},
+            one,
+            TypeError,
+            r"1 parameters, but .* needs 2",
+        ),
     ],
 )
 def test_wrong_decorations_are_refused(args, options, function, error, message):
@@ -81,6 +87,21 @@ def test_wrong_calls_are_refused_and_write_nothing(pair, call, error, message):
 def repeated(x, out):
     for i in range(out.shape[0]):
         out[i] = x[i % x.shape[0]]
+
+
+def test_an_output_that_is_never_written_is_refused(pair):
+    @xdev.guvectorize("(n)->(),(n)")
+    def total(x, out, rest):
+        s = 0.0
+        for k in range(x.size):
+            s += x[k]
+        rest += s
+        out = s  # noqa: F841 - the fault
+
+    words = r"nothing into its output out: .*, out\[0\] = … .*\n.*: out = s"
+    for x in pair:
+        with pytest.raises(TypeError, match=words):
+            total(x)
 
 
 def test_outputs_methods_and_dtypes_that_cannot_be_are_refused(device, pair):

@@ -136,9 +136,28 @@ def doubled(x, out):
     out[0] = y[0]
 
 
+@xdev.kernel
+def naming(i, x, out):
+    out = np.sqrt(x[i])  # noqa: F841 - the fault
+
+
+@xdev.kernel
+def largest(i, x, out):
+    out[i] = max(x)
+
+
+@xdev.kernel
+def saving(i, x, out):
+    with open(f"{i}") as file:  # noqa: PTH123
+        out[i] = file.write(x)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (naming[3], r"naming writes into no array.*: assign elements, as out\[i\] = …"),
+        (largest[3], r"no max or min of an array: write a loop.* max\(a, b\)\n.*:\d+:"),
+        (saving[3], r"saving has open\(f'{i}'\), but .*files.*\n.*:\d+: with open"),
         (broken[3], BROKEN),
         (recursive[3], "factorial calls itself"),
         (itself[3], "itself calls the kernel itself.*write a recursion as a loop"),

@@ -102,13 +102,10 @@ PLAIN = {
     rf"(?:Invalid use of getiter with parameters \(|failed to unpack ){_NUMBER}\)?": (
         r"one number is there, a \g<number>, which has no items"
     ),
-    rf"{_GLOBAL}'function'>": rf"compiled code has no \1{_NONE}",
-    rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ}",
-    r"The use of a (?:reflected )?(\w+)\(.*? variable '(\w+)' in globals.*": (
-        rf"'\2' is of class \1{_READ}"
+    rf"{_GLOBAL}'(?:builtin_function_or_method|function)'>": (
+        rf"compiled code has no \1{_NONE}"
     ),
-    # So says numba-cuda, which does not know the name any more.
-    r"<.+\.OverloadSelector object at \w+>, \((.+?),?\)": rf"there is a \1{_READ}",
+    rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ}",
     r"(?:Can't unify return type from the following types:|Cannot unify) "
     r"(.+?)(?:,| and) (\S+) .*": (
         r"a value is of one type, and there it is \1 on one path, \2 on another"
@@ -133,6 +130,9 @@ PLAIN = {
 }
 
 
+TEXTS = re.compile(r"Literal\[str\]\((.*?)\)")  # as Numba shows them
+
+
 def plain(text: str, whole: str = "") -> str:
     """Return what a compiler's first words, in one line, mean; ``whole`` are all.
 
@@ -146,8 +146,8 @@ def plain(text: str, whole: str = "") -> str:
             return match.expand(meaning)
     for words, meaning in PLAIN.items():
         if match := re.fullmatch(words, text):
-            return match.expand(meaning)
-    return text
+            return TEXTS.sub(r"'\1'", match.expand(meaning))
+    return TEXTS.sub(r"'\1'", text)
 
 
 # Lines from which on Numba's text tells of its own search, or repeats itself.
@@ -340,6 +340,8 @@ def refuse_faults(
         words = (arg for arg in args or () if isinstance(arg, str | int | float))
         what = ": ".join((kind.__name__, *map(str, words)))
         message = f"it may raise {what}, which compiled loops cannot: {TEST_FIRST}"
+        if kind is StopIteration:  # of what is empty
+            message = f"it has no max or min of an array{_LOOP}; of numbers, max(a, b)"
         if own:
             message += f'\nFile "{place[1]}", line {place[2]}'
         raise compile_error(function, shown, RuntimeError(message))

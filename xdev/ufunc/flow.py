@@ -466,7 +466,7 @@ class Flow(ast.NodeVisitor):
             self.want(each, None)
         exact = name == "range" or isinstance(function, type)
         self._leave(*words, *(node.args if exact else ()))
-        if kinds.reduces_number(function, given):
+        if kinds.reduces_number(name, function, given):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None

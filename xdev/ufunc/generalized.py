@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -12,7 +13,7 @@ from xdev.compile.grid import Argument
 from xdev.ufunc import calls, sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout, parse_cores
 from xdev.ufunc.grids import CUDA, HOST
-from xdev.ufunc.inputs import CountingParameters
+from xdev.ufunc.inputs import CountingParameters, shown
 from xdev.ufunc.kernel_functions import SUPPORTED, check_plain, result_type, typed
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
@@ -20,7 +21,6 @@ from xdev.ufunc.signatures import types_of
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc.core_arrays import Types
@@ -167,8 +167,8 @@ class CoreFunction:
         if len(names) != len(layout.operands):
             raise TypeError(
                 f"{function.__name__}({', '.join(names)}) has {len(names)} parameters, "
-                f"but {layout.text} has {len(layout.operands)} operands: first the "
-                "inputs, then the outputs"
+                f"but {layout.text} needs {len(layout.operands)}: first "
+                f"{len(layout.inputs)} inputs, then {len(layout.outputs)} outputs"
             )
         self.function, self.layout, self.fastmath = function, layout, fastmath
         self.signatures = tuple(signatures)
@@ -337,10 +337,31 @@ class CoreFunction:
         working = result_type(dtype for dtype, _ in types)
 
         def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
+            self._refuse_unwritten(tree)
             WholeArrays(tree, scope, cores).generic_visit(tree)
 
         function = typed(self.function, kinds, working, also)
         return CoreSpecialisation(function, arguments, inputs, outputs)
+
+    def _refuse_unwritten(self, tree: ast.FunctionDef) -> None:
+        """Refuse outputs that the function never names but to bind them anew."""
+        nodes = [*ast.walk(tree)]
+        changed = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        used = {
+            node.id
+            for node in names
+            if node in changed or isinstance(node.ctx, ast.Load)
+        }
+        for name, own in zip(self.names[self.nin :], self.layout.outputs, strict=True):
+            if name not in used:
+                place = ", ".join("ijklmn"[: len(own)]) or "0"
+                lines = [node.lineno for node in names if node.id == name]
+                raise TypeError(
+                    f"{self.name} writes nothing into its output {name}: assign its "
+                    f"elements, {name}[{place}] = … ({name} = … but names a value)\n"
+                    f"{shown(self.function.__code__, (*lines, tree.lineno)[0])}"
+                )
 
 
 def _remake(

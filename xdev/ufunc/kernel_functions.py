@@ -60,7 +60,7 @@ class KernelFunction:
     """
 
     def __init__(self, function: Callable[..., Any], *, fastmath: bool) -> None:
-        self.names = check_plain(function, "kernel", "def f(i, x, out)")
+        self.names = check_plain(function, "kernel", "def f(i, x, out)", least=2)
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
         self._plans: dict[Any, tuple[Grid, Any, Typing]] = {}
@@ -85,6 +85,7 @@ class KernelFunction:
             with _lock:
                 if key not in self._plans:
                     typing = indices, *types(operands, self.names[indices:], self.name)
+                    self._refuse_writing_nothing(typing)
                     grid = self.typed(*typing, checked=checked)
                     machine = self._refusing_writes(compile_, grid, typing)
                     self._plans[key] = grid, machine, typing
@@ -133,17 +134,38 @@ class KernelFunction:
                 adapter.begin_write(x, self.name, label)
 
     @cached_property
+    def _assigned(self) -> list[ast.expr]:
+        """What stands before the brackets of ``x[…] =`` in the source."""
+        source = sources.find(self.function.__code__)
+        return [
+            node.value
+            for node in (ast.walk(source.node) if source else ())
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        ]
+
+    @cached_property
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
-        source = sources.find(self.function.__code__)
         names = []
-        for node in ast.walk(source.node) if source else ():
+        for node in self._assigned:
             match node:
-                case ast.Subscript(
-                    ast.Attribute(ast.Name(name), "flat"), ctx=ast.Store()
-                ):
+                case ast.Attribute(ast.Name(name), "flat"):
                     names.append(name)
         return frozenset(names)
+
+    def _refuse_writing_nothing(self, typing: Typing) -> None:
+        """Refuse a kernel that writes no array: it would do nothing."""
+        try:
+            written = self._assigned or self.writes(*typing)
+        except TypeError:  # only CUDA may compile it
+            return
+        if not written:
+            place, name = ", ".join(self.names[: typing[0]]), self.names[-1]
+            raise TypeError(
+                f"{self.name} writes into no array, so that nothing is left of what it "
+                f"computes: assign elements, as {name}[{place}] = … ({name} = … but "
+                "names a value)"
+            )
 
     def _refusing_writes(
         self, compile_: Callable[[Grid], Any], grid: Grid, typing: Typing
@@ -256,12 +278,14 @@ def _replacement(
 
 
 def check_plain(
-    function: Callable[..., Any], decorator: str, form: str
+    function: Callable[..., Any], decorator: str, form: str, least: int = 0
 ) -> tuple[str, ...]:
-    """Return the names of a function's parameters."""
-    parameters = positional(function) or []
-    if len(parameters) < 2 or any(  # noqa: PLR2004 - what is read, what is written
-        p.default is not inspect.Parameter.empty for p in parameters
+    """Return the names of a function's parameters, of which there are some."""
+    parameters = positional(function)
+    if (
+        parameters is None
+        or len(parameters) < least
+        or any(p.default is not inspect.Parameter.empty for p in parameters)
     ):
         name = getattr(function, "__name__", repr(function))
         raise TypeError(

@@ -256,10 +256,11 @@ def kind_of(value: object) -> Kind:
     return tuple(map(kind_of, value)) if type(value) is tuple else None
 
 
-def reduces_number(function: object, kinds: Kinds) -> bool:
+def reduces_number(name: str, function: object, kinds: Kinds) -> bool:
     """Say whether a call makes one number of one number, where an array is meant."""
     of_number = bool(kinds) and (is_dtype(kinds[0]) or weak(kinds[0]) is not None)
-    return of_number and any(function is each for each in REDUCTIONS)
+    extreme = name in EXTREMES and len(kinds) == 1
+    return of_number and (extreme or any(function is each for each in REDUCTIONS))
 
 
 def of_call(  # noqa: PLR0911 - one for each function
