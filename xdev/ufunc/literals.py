@@ -90,7 +90,8 @@ def _refuse_files_and_texts(
     function: Callable[..., Any], tree: ast.AST, scope: FunctionScope
 ) -> None:
     """Refuse ``open`` and f-strings, of which compilers say nothing that helps."""
-    for node in ast.walk(tree):
+    nodes: Any = ast.walk(tree)
+    for node in nodes:
         opens = isinstance(node, ast.Call) and scope.builtin(node.func) == "open"
         if opens or isinstance(node, ast.JoinedStr):
             raise TypeError(
