@@ -33,7 +33,7 @@ def inner(x):
         ("return x + nowhere", "'nowhere'", "nowhere"),
         ("return x * MARK.value", "Mark; from outside", "x * MARK.value"),
         ("return x.shape[0]", "a float32, which has no 'shape'", "return x.shape[0]"),
-        ("return x[0]", "a float32, which has no index", "return x[0]"),
+        ("return x[0]", "a float32, which has no items", "return x[0]"),
         ("return np.float128(x)", "no such function or type", "float128(x)"),
         ("return {}", "nothing tells the type of its items", "return {}"),
         ("return inner(x)", "'nope'", "return x.nope # here"),

@@ -122,7 +122,7 @@ def test_outputs_methods_and_dtypes_that_cannot_be_are_refused(device, pair):
             repeated(x, out=y)
         for dtype in ("O", "f2", "M8[s]"):
             z = np.zeros(3, dtype)
-            with pytest.raises(TypeError, match=r"dot: dtype .* is not supported"):
+            with pytest.raises(TypeError, match=r"dot: .*dtype .*bool, integers"):
                 dot(z, z, out=np.zeros((), dtype))
     else:
         with pytest.raises(xdev.DeviceMismatchError):

@@ -61,7 +61,7 @@ def test_arguments_go_by_place_after_extents(device):
         (1, TypeError, "got no array"),
         (np.zeros(25, "b")[1:].view("d"), ValueError, "x is not aligned: copy it"),
         *(
-            (np.zeros(3, dtype), TypeError, "add: x has dtype .*which kernels do not h")
+            (np.zeros(3, dtype), TypeError, "add: x has dtype .*which kernels ")
             for dtype in ("f2", ">f4", "O", "M8[s]", "f4,i4")
         ),
     ],

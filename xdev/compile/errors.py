@@ -60,9 +60,8 @@ PLAIN = {
         r"an array of \g<axes> dimension(s) has \g<axes> index(es), and one number is "
         r"read or written there, of its type \g<dtype>: not \g<all>"
     ),
-    rf"{_CALL}{_ITEM}{_NUMBER}, .*": (
-        r"one number is there, a \g<number>, which has no index"
-    ),
+    rf"(?:{_CALL}{_ITEM}|Invalid use of getiter with parameters \(|failed to unpack )"
+    rf"{_NUMBER}(?:, .*|\))?": r"one number is there, a \g<number>, which has no items",
     rf"NRT required but not enabled|{_CALL}{_NEW}\(.*": (
         "new memory is asked for, as lists, dicts, strings, new arrays, x * 2 of an "
         "array and x[:] = y[:] take, which @kernel and @guvectorize do not have: pass "
@@ -93,17 +92,12 @@ PLAIN = {
     r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
         rf"compiled code has no \2.\1{_NONE}"
     ),
-    r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
-        rf"compiled code has no \1{_NONE}"
-    ),
     rf"Unknown attribute '(\w+)' of type {_NUMBER}": (
         r"one number is there, a \g<number>, which has no '\1'"
     ),
-    rf"(?:Invalid use of getiter with parameters \(|failed to unpack ){_NUMBER}\)?": (
-        r"one number is there, a \g<number>, which has no items"
-    ),
-    rf"{_GLOBAL}'(?:builtin_function_or_method|function)'>": (
-        rf"compiled code has no \1{_NONE}"
+    rf"{_GLOBAL}'(?:builtin_function_or_method|function)'>|"
+    r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
+        rf"compiled code has no \1\2{_NONE}"
     ),
     rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ}",
     r"(?:Can't unify return type from the following types:|Cannot unify) "

@@ -14,7 +14,7 @@ from xdev.ufunc import calls, sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout, parse_cores
 from xdev.ufunc.grids import CUDA, HOST
 from xdev.ufunc.inputs import CountingParameters, shown
-from xdev.ufunc.kernel_functions import SUPPORTED, check_plain, result_type, typed
+from xdev.ufunc.kernel_functions import check_dtype, check_plain, result_type, typed
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
 from xdev.ufunc.signatures import types_of
@@ -322,12 +322,8 @@ class CoreFunction:
     def _make(
         self, types: Types, inputs: Dtypes, outputs: Dtypes
     ) -> CoreSpecialisation:
-        for dtype, _ in types:
-            if dtype.char not in SUPPORTED:
-                raise TypeError(
-                    f"{self.name}: dtype {dtype} is not supported; use bool, integers, "
-                    "float32, float64, complex64 or complex128"
-                )
+        for label, (dtype, _) in zip(self.names, types, strict=True):
+            check_dtype(dtype, f"{self.name}: {label}")
         arguments = tuple(
             Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
             for k, (dtype, ndim) in enumerate(types)

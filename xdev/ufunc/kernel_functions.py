@@ -15,12 +15,10 @@ from xdev import _config
 from xdev._forks import module_lock
 from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
-from xdev.errors import type_name, users_level
+from xdev.errors import users_level
 from xdev.ufunc import foreign, literals, sources
-from xdev.ufunc.argument_errors import PAGE
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
-from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import (
     positional,
     refuse_arrays,
@@ -306,28 +304,21 @@ SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
 
 
-def host(x: Any, name: str, _: str = "") -> Array | Number:
-    """Return what an argument of a kernel on the CPU is."""
-    adapter = foreign.of(type(x))
-    if adapter is not None:
-        x = adapter.to_native(x, name)
-    if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
-        address, _ = x.__array_interface__["data"]
-        return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
-    if isinstance(x, NUMBERS):
-        return Number(x)
-    raise TypeError(
-        f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: pass an "
-        "array (of a list xdev.asarray(x), so that writes can be seen; of a masked "
-        "array x.filled(value), or x.data and x.mask); map it over Dask's blocks, "
-        f"xdev.distributed.map(kernel, x) ({PAGE})"
-    )
-
-
 def result_type(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
     """Return the dtype that floats in a function have, of those of its arrays."""
     inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
     return np.result_type(*inexact) if inexact else FLOAT
+
+
+def check_dtype(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse what compiled functions of arrays do not have."""
+    if dtype.char not in SUPPORTED or not dtype.isnative:
+        shown = dtype if dtype.names else dtype.str  # which has the byte order
+        raise TypeError(
+            f"{what} has dtype {shown}, which kernels and generalized ufuncs do not "
+            "have: use bool, integers, float32, float64, complex64 or complex128 in "
+            "native byte order"
+        )
 
 
 def types(
@@ -345,13 +336,7 @@ def types(
     kinds = []
     for x, label in zip(operands, names, strict=True):
         dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
-        if dtype.char not in SUPPORTED or not dtype.isnative:
-            shown = dtype if dtype.names else dtype.str  # which has the byte order
-            raise TypeError(
-                f"{name}: {label} has dtype {shown}, which kernels do not have: use "
-                "bool, integers, float32, float64, complex64 or complex128 in native "
-                "byte order"
-            )
+        check_dtype(dtype, f"{name}: {label}")
         if isinstance(x, Number):
             kinds.append(Argument(dtype))
             continue
