@@ -66,14 +66,9 @@ def pair(device):
         (lambda x, y: dot(x, xdev.stack([y] * 3)), ValueError, "broadcast"),
         (lambda x, y: dot(x, y, out=y), ValueError, "broadcast|shape"),
         (lambda x, y: dot(x, y, out=[0.0, 0.0]), TypeError, "."),
-        *(
-            (lambda x, _, k=k: dot(x, x, **k), (TypeError, ValueError), ".")
-            for k in (
-                {"axis": 5},
-                {"axes": 0},
-                {"axis": 0, "axes": [(0,), (0,)]},
-            )
-        ),
+        (lambda x, _: dot(x, x, axis=5), ValueError, "axis 5 is out of bounds"),
+        (lambda x, _: dot(x, x, axes=0), TypeError, "axes is a list with a tuple"),
+        (lambda x, _: dot(x, x, axis=0, axes=[0, 0]), TypeError, "no axes beside"),
     ],
 )
 def test_wrong_calls_are_refused_and_write_nothing(pair, call, error, message):
@@ -111,11 +106,10 @@ def test_outputs_methods_and_dtypes_that_cannot_be_are_refused(device, pair):
     out = xdev.concat([y, y])
     assert repeated(y + 1, out=out) is out
     assert xdev.to_numpy(out).tolist() == [1, 2, 3, 1, 2, 3]
-    for method in ("reduce", "accumulate"):
-        with pytest.raises(RuntimeError, match="signature"):
-            getattr(np.matmul, method)(np.ones(3))
-        with pytest.raises(RuntimeError, match=rf"dot.{method} .* \(n\),\(n\)->\(\)"):
-            getattr(dot, method)(x)
+    with pytest.raises(RuntimeError, match="signature"):
+        np.matmul.reduce(np.ones(3))
+    with pytest.raises(RuntimeError, match=r"dot.reduce .* \(n\),\(n\)->\(\)"):
+        dot.reduce(x)
     if device == "cpu":
         y.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
