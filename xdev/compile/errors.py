@@ -179,18 +179,9 @@ def compile_error(
     error: Exception,
     place: str = "",
 ) -> TypeError:
-    """Return the error for a function that cannot be compiled.
+    """Return the error for a function that cannot be compiled for some inputs.
 
-    Parameters
-    ----------
-    function : callable
-        The Python function.
-    inputs : sequence
-        The types that it was tried with; their ``str`` is shown.
-    error : Exception
-        The compiler's own.
-    place : str
-        For what it was compiled, as in ``" for CUDA"``.
+    ``error`` is the compiler's own; ``place`` says what for, as in ``" for CUDA"``.
 
     Examples
     --------
@@ -303,19 +294,7 @@ def refuse_faults(
 ) -> None:
     """Refuse a function that needs the interpreter, or that may raise.
 
-    Parameters
-    ----------
-    function : callable
-        The Python function.
-    shown : sequence
-        The types that errors show.
-    compiled : Numba's CompileResult
-        What became of it.
-
-    Raises
-    ------
-    TypeError
-        It does; the text has the reason and the source line.
+    ``shown`` are the types that errors show, ``compiled`` is Numba's result.
     """
     text = str(compiled.library._final_module)  # noqa: SLF001
     if INTERPRETER in text:

@@ -56,19 +56,9 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
 
 
 def writes(grid: Grid) -> frozenset[int]:
-    """Return the places of the arrays that a kernel writes.
+    """Return the places of the arrays that a kernel writes, of a grid that may.
 
     They are those which it cannot be compiled for when they are read-only.
-
-    Parameters
-    ----------
-    grid : Grid
-        The function, and types of arrays that may be written.
-
-    Raises
-    ------
-    TypeError
-        It cannot be compiled for these either.
     """
     function, arguments = grid.function, grid.arguments
     digest = digests.digest(function)

@@ -37,15 +37,7 @@ WHOLE = re.compile(rf"({OPERAND}(?:,{OPERAND})*)->({OPERAND}(?:,{OPERAND})*)")
 @final
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """The core dimensions of each operand, by name; a number is a fixed length.
-
-    Parameters
-    ----------
-    text : str
-        The signature.
-    inputs, outputs : tuple of tuple of str
-        The names.
-    """
+    """The core dimensions of each operand, by name; a number is a fixed length."""
 
     text: str
     inputs: tuple[tuple[str, ...], ...]
@@ -241,14 +233,7 @@ CorePlan = tuple["CoreSpecialisation", list[Result], Any]
 class CoreLoops:
     """A function of core arrays, on the arrays of one kind of device.
 
-    Parameters
-    ----------
-    function : CoreFunction
-        The function.
-    grids : HostGrids or CudaGrids
-        What the device does.
-    shared : bool
-        Whether threads of the CPU share the loop indices.
+    Where ``shared``, threads of the CPU share the loop indices.
     """
 
     def __init__(

@@ -55,20 +55,10 @@ class Flow(ast.NodeVisitor):
     it is what is wanted in no kind. Where something is wanted in None, what stands
     beside it is not known.
 
-    Parameters
-    ----------
-    tree : ast.FunctionDef or ast.Lambda
-        Its source.
-    own : set of str
-        The names that it assigns, parameters among them.
-    inputs : sequence of kinds
-        Its inputs', the last of which may be missing: they are not known.
-    scope : FunctionScope
-        What its names stand for.
-    called : callable
-        Returns what a call of an outside value makes of its arguments' kinds: those
-        that it takes, and that it gives; and what makes the function that compiled code
-        calls. None where it is not known.
+    ``own`` are the names that it assigns, parameters among them; ``inputs`` the kinds
+    of its first parameters. ``called`` returns what a call of an outside value makes of
+    its arguments' kinds: those that it takes, and that it gives; and what makes the
+    function that compiled code calls. None where it is not known.
     """
 
     def __init__(

@@ -116,20 +116,10 @@ LOOSE = ("same_kind", "unsafe")  # rules by which no signature is chosen by itse
 @final
 @dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
 class CoreSpecialisation:
-    """One typing of a function of core arrays: what every device compiles.
+    """One typing of a function of core arrays: what every device compiles."""
 
-    Parameters
-    ----------
-    function : callable
-        The Python function, literals typed.
-    arguments : tuple of Argument
-        What it takes: arrays with any strides, and numbers.
-    inputs, outputs : tuple of numpy.dtype
-        The operands' dtypes.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Argument, ...]
+    function: Callable[..., Any]  # literals typed
+    arguments: tuple[Argument, ...]  # arrays with any strides, and numbers
     inputs: Dtypes
     outputs: Dtypes
 
@@ -138,21 +128,8 @@ class CoreSpecialisation:
 class CoreFunction:
     """A Python function of core arrays, inputs first.
 
-    Parameters
-    ----------
-    function : callable
-        Plain Python.
-    layout : Layout
-        The core dimensions of its arguments.
-    signatures : sequence of Types
-        Tried in this order with safe casting; empty for one typing per exact dtypes.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-
-    Raises
-    ------
-    TypeError
-        It is no plain function of so many arguments.
+    Signatures are tried in their order with safe casting; without any, each combination
+    of dtypes is a typing.
     """
 
     def __init__(

@@ -43,21 +43,11 @@ MANY = 65535  # and along the others
 @final
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """The points that a kernel runs for, and how they are dealt out on CUDA.
-
-    Parameters
-    ----------
-    dimensions : int
-        How many indices there are.
-    shape : (int, int, int)
-        How many points there are along each; 1 in front where there are fewer.
-    block : (int, int, int)
-        The threads of a block, likewise.
-    """
+    """The points that a kernel runs for, and how they are dealt out on CUDA."""
 
     dimensions: int
-    shape: Shape
-    block: Shape
+    shape: Shape  # of three axes, 1 in front where there are fewer indices
+    block: Shape  # the threads of a block, likewise
 
     @property
     def size(self) -> int:

@@ -42,20 +42,7 @@ _lock = module_lock()  # guards the making of plans: each is made once
 
 @final
 class KernelFunction:
-    """A Python function of indices and arguments.
-
-    Parameters
-    ----------
-    function : callable
-        Plain Python: what ``@kernel`` decorates.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-
-    Raises
-    ------
-    TypeError
-        It is no plain function, raises, or reads an array from outside.
-    """
+    """A Python function of indices and arguments; no other is taken."""
 
     def __init__(self, function: Callable[..., Any], *, fastmath: bool) -> None:
         self.names = check_plain(function, "kernel", "def f(i, x, out)", least=2)
@@ -75,8 +62,7 @@ class KernelFunction:
     ) -> tuple[Grid, Any, Typing]:
         """Return what was compiled for arguments, once: grid, machine code and types.
 
-        ``key`` is all that it depends on beside the number of indices; ``compile_``
-        returns the machine code of what :meth:`typed` returns.
+        ``key`` is all that it depends on beside the number of indices.
         """
         key = indices, *key
         if key not in self._plans:
@@ -92,15 +78,7 @@ class KernelFunction:
     def writes(
         self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
     ) -> frozenset[str]:
-        """Return the names of the arrays that it writes.
-
-        Types of arguments and of floats in it are those that it is compiled for.
-
-        Raises
-        ------
-        TypeError
-            It cannot be compiled for them on the CPU, whatever may be written.
-        """
+        """Return the names of the arrays that it writes, as the CPU's compiler says."""
         key = indices, arguments, working
         if key not in self._writes:
             able = tuple(each._replace(writable=True) for each in arguments)

@@ -77,15 +77,7 @@ def kernel(function: Any = None, /, *, fastmath: bool = False) -> Any:
 
 @final
 class Kernel:
-    """A function that runs for every point of a grid: ``k[extents](*arguments)``.
-
-    Parameters
-    ----------
-    function : callable
-        Plain Python.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-    """
+    """A function that runs for every point of a grid: ``k[extents](*arguments)``."""
 
     __name__: str
     __qualname__: str
@@ -133,13 +125,7 @@ class Kernel:
         return sources.pickled(self, Kernel, self.function, self._fastmath)
 
     def writes(self, indices: int, *args: Any) -> frozenset[str]:
-        """Return the names of the arguments in host memory that it would write.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The arguments are wrong.
-        """
+        """Return the names of the arguments in host memory that it would write."""
         names = self._typed.split(indices, len(args))
         operands = [HOST.read(x, self._name) for x in args]
         typing = kernel_functions.types(operands, names, self._name)
@@ -184,17 +170,7 @@ class Kernel:
 
 @final
 class Bound:
-    """A kernel and the extents that it runs for: ``k[extents]``.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    key : object
-        What stood in the brackets.
-    extents : Extents
-        What that means.
-    """
+    """A kernel and the extents that it runs for: ``k[key]``."""
 
     __slots__ = ("_kernel", "_key", "extents", "launches", "loops")
 

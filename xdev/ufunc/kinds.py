@@ -384,24 +384,12 @@ def _of_result(inferred: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]
 
 @final
 class Rules:
-    """How a function's integers meet.
+    """How a function's integers meet, by its inputs, and a signature's outputs.
 
-    Parameters
-    ----------
-    inputs, outputs : tuple of numpy.dtype
-        The function's, its results where a signature has them.
-    working : numpy.dtype, optional
-        Instead of the inputs' result type.
-    bounded : bool, optional
-        Instead of what follows from the dtypes: whether integers have NumPy's dtypes,
-        into which literals must fit. A signature means Numba's integers.
-
-    Attributes
-    ----------
-    needs_source : bool
-        Whether those would give other numbers than NumPy's: of bools integers.
-    words : tuple of bool
-        What a key on disk has of the rules, beside the inputs.
+    ``working`` stands instead of the inputs' result type. ``bounded`` says whether
+    integers have NumPy's dtypes, into which literals must fit: a signature means
+    Numba's. Where those would give other numbers, it ``needs_source``. ``words`` are
+    what a key on disk has of the rules, beside the inputs.
     """
 
     def __init__(

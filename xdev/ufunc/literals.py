@@ -134,27 +134,11 @@ def typed(
     also: Rewriting | None = None,
     called: Calling = lambda _, __: None,
 ) -> Typed:
-    """Return the function with its literals typed.
+    """Return the function with its literals typed; as it is, if it has no source.
 
-    It keeps its name, line numbers, defaults, globals and closure.
-
-    Parameters
-    ----------
-    function : callable
-        A Python function; where its source cannot be had it is used as it is.
-    rules : Rules
-        Its inputs' dtypes, and their result type.
-    replace : callable
-        Turns the value of an outside name into what compiled code uses instead.
-    also : callable, optional
-        ``also(tree, scope)`` rewrites the source before.
-    called : callable, optional
-        What calls give, as :class:`Flow` takes it.
-
-    Raises
-    ------
-    TypeError
-        It may read a name before it is assigned.
+    It keeps its name, line numbers, defaults, globals and closure. ``replace`` turns
+    the value of an outside name into what compiled code uses instead; ``also(tree,
+    scope)`` rewrites the source before.
     """
     code = function.__code__
     source = sources.find(code)
