@@ -26,13 +26,14 @@ from xdev.ufunc.inputs import (
     refuse_lost,
 )
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.rewriting import Checks
+from xdev.ufunc.rewriting import UPDATES, Checks
 from xdev.ufunc.scalar import within
+from xdev.ufunc.sources import FunctionScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from xdev.ufunc.sources import FunctionScope
+    from xdev.ufunc.literals import Rewriting
 
 
 #: What :meth:`KernelFunction.writes` takes: indices, arguments, the dtype of floats.
@@ -111,23 +112,24 @@ class KernelFunction:
 
     @cached_property
     def _assigned(self) -> list[ast.expr]:
-        """What stands before the brackets of ``x[…] =`` in the source."""
+        """What stands before the brackets of ``x[…] =``, and atomic updates."""
         source = sources.find(self.function.__code__)
-        return [
-            node.value
-            for node in (ast.walk(source.node) if source else ())
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-        ]
+        if source is None:
+            return []
+        found, scope = [], FunctionScope(source.node, sources.outside(self.function))
+        for node in ast.walk(source.node):
+            match node:
+                case ast.Subscript(value=value, ctx=ast.Store()):
+                    found.append(value)
+                case ast.Call(func=called) if scope.value(called) in UPDATES:
+                    found.append(node)
+        return found
 
     @cached_property
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
-        names = []
-        for node in self._assigned:
-            match node:
-                case ast.Attribute(ast.Name(name), "flat"):
-                    names.append(name)
-        return frozenset(names)
+        flat = (x for x in self._assigned if getattr(x, "attr", "") == "flat")
+        return frozenset(ast.unparse(x).removesuffix(".flat") for x in flat)
 
     def _refuse_writing_nothing(self, typing: Typing) -> None:
         """Refuse a kernel that writes no array: it would do nothing."""
@@ -200,21 +202,16 @@ class KernelFunction:
         """Return what compilers take."""
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
         check = checked or _config.debug()
-        arrays = {
-            name: k
-            for k, (name, kind) in enumerate(kinds.items())
-            if kind.ndim is not None
-        }
-
-        def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
-            if check:
-                Checks(tree, scope, arrays).visit(tree)
-
-        function = typed(self.function, kinds, working, also)
         if check and not sources.find(self.function.__code__):
             message = f"{self.name}: no source, so that no bounds are checked"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
             check = False
+        arrays = {x: k for k, x in enumerate(kinds) if kinds[x].ndim is not None}
+
+        def checking(tree: ast.FunctionDef, scope: FunctionScope) -> None:
+            Checks(tree, scope, arrays).visit(tree)
+
+        function = typed(self.function, kinds, working, checking if check else None)
         return Grid(function, indices, arguments, self.fastmath, check)
 
 
@@ -222,7 +219,7 @@ def typed(
     function: Callable[..., Any],
     kinds: Mapping[str, Argument],
     working: np.dtype[Any],
-    also: Callable[[ast.FunctionDef, FunctionScope], object],
+    also: Rewriting | None,
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
