@@ -285,33 +285,6 @@ def test_a_signature_and_what_cannot_be_known_mean_64_bits(device, function, exp
     assert called(device, function, x, x).tolist() == expected
 
 
-def negated(x, y):
-    return -int(x), (9 - int(y % 8)) * y, ~int(x) // 2, abs(-round(y))
-
-
-def tenths(x, y):
-    total = abs(0.1) * math.sqrt(2.0)
-    for k in range(3):
-        total += k * 0.1
-    return total, float(x) * 0.1, k * 0.1 < 0.2, (k * 0.1) * y, float(x) + 300
-
-
-@pytest.mark.parametrize(
-    ("function", "char"),
-    [*((negated, char) for char in "BL"), *((tenths, char) for char in "Lf")],
-)
-def test_pythons_numbers_are_computed_as_python_does(device, function, char):
-    x, y = (np.array(each, char) for each in ([1, 5, 90], [3, 1, 7]))
-    found = called(device, xdev.vectorize(function), x, y)
-    for column, row in zip(
-        zip(*found, strict=True), zip(x, y, strict=True), strict=True
-    ):
-        expected = function(*row)
-        assert [*column] == [*expected]
-        kinds = [np.asarray(each).dtype for each in expected]
-        assert [each.dtype for each in column] == kinds
-
-
 def casts_of_bools(x, y):
     return np.int64(x) + y, np.int8(x), np.uint16(x) * np.uint16(y), ~np.int64(x)
 

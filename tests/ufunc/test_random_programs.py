@@ -8,6 +8,7 @@ makes many more.
 """
 
 import linecache
+import math
 import operator
 import os
 import random
@@ -110,8 +111,9 @@ FORMS = {
     "helper(T, T); helper(T, N); (T * sign(T)); (T ** 2); pow(T, 2); np.where(C, T, T);"
     "operator.mul(T, T); np.subtract(T, N); np.maximum(T, T)",
     "W": "(W A W); (W D N); (W if C else W); abs(W); max(W, W); min(N, W); int(C);"
-    "int(T % 100); (-W); round(T % 50); (len((x, y)) * W)",
-    "F": "(F A F); (F A W); (W / 4); float(T); (F if C else F); abs(F)",
+    "int(T % 100); (-W); (~W); round(T % 50); (len((x, y)) * W)",
+    "F": "(F A F); (F A W); (W / 4); float(T); (F if C else F); abs(F);"
+    "(math.sqrt(2.0) * F)",
     "R": "(T / T); (R O T); (W O R); (R / F); (T * 1.25); (R if C else R)",
     "M": "(T if C else W); (W if C else F); (F if C else T); (R if C else T)",
     "C": "(T S T); (T S W); (W S W); (R S T); (T S T < W); (not C); (C and C);"
@@ -212,7 +214,7 @@ def prepared(seed):
     plain |= {"min": extreme(min), "max": extreme(max)}
     inner = {"helper": xdev.vectorize(helper), "sign": xdev.vectorize(sign)}
     for names in (plain, inner):
-        names.update(np=np, operator=operator)
+        names.update(np=np, operator=operator, math=math)
     arguments = values(program.char)
     rows = reference(loaded(text, "program", plain), *arguments)
     ours = xdev.vectorize(loaded(text, "program", inner))
