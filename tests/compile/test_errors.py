@@ -134,6 +134,7 @@ COUNTS = r"three arguments, \(array, index, value\), and cas four, .*not "
         ("out[i] = x[i * 1.0]", LINE, LINE, INDEX.format("float64")),
         ("out[i] = x[i, i * 1.0]", SQUARE, LINE, INDEX.format("float64")),
         ("out[i] = x['a']", LINE, LINE, INDEX.format("'a'")),
+        ("out[i] = x[str(i)]", LINE, LINE, "of type str|no str"),
         ("out[i] = x[i, 0]", LINE, LINE, COUNT),
         ("out[i] = x[i]", LINE, FIXED, "read-only|may only be read"),
         ("made = [x[i]]\nout[i] = made[0]", LINE, LINE, f"{MEMORY}.*made = "),

@@ -140,8 +140,9 @@ def plain(text: str, whole: str = "") -> str:
             return match.expand(meaning)
     for words, meaning in PLAIN.items():
         if match := re.fullmatch(words, text):
-            return TEXTS.sub(r"'\1'", match.expand(meaning))
-    return TEXTS.sub(r"'\1'", text)
+            text = match.expand(meaning)
+            break
+    return TEXTS.sub(r"'\1'", text).replace("unicode_type", "str")
 
 
 # Lines from which on Numba's text tells of its own search, or repeats itself.
