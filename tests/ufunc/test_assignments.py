@@ -2,6 +2,7 @@
 
 import ast
 import linecache
+import re
 
 import numpy as np
 import pytest
@@ -53,30 +54,22 @@ def deleted(x):
     return y
 
 
-FAULTY = {
-    in_one_branch: "y",
-    in_one_way_of_a_loop: "last",
-    of_a_round_that_need_not_be: "y",
-    behind_and: "y",
-    in_a_case: "y",
-    deleted: "y",
-}
-
-
-@pytest.mark.parametrize(("function", "name"), FAULTY.items())
-def test_a_name_that_python_may_lack_is_refused_with_its_line(function, name, device):
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(in_one_branch, in_one_way_of_a_loop, of_a_round_that_need_not_be),
+        *(behind_and, in_a_case, deleted),
+    ],
+)
+def test_a_name_that_python_may_lack_is_refused_with_its_line(function, device):
     with pytest.raises(UnboundLocalError) as raised:
         function(-1.0)
-    line = raised.traceback[-1].lineno + 1
-    x = xdev.asarray([1.0, -1.0], device=device)
+    (name,) = re.findall(r"'\w+'", str(raised.value))
+    place = rf"{re.escape(__file__)}:{raised.traceback[-1].lineno + 1}: "
 
-    with pytest.raises(TypeError, match="before it is assigned") as refused:
-        xdev.vectorize(function)(x)
-
-    text = str(refused.value)
-    assert f"{function.__name__} may read {name!r} before it is assigned" in text
-    assert f"{__file__}:{line}: " in text
-    assert "assign it before the condition" in text
+    words = rf"{function.__name__} may read {name} before .* the condition.*\n.*{place}"
+    with pytest.raises(TypeError, match=words):
+        xdev.vectorize(function)(xdev.asarray([1.0, -1.0], device=device))
 
 
 def by_each_branch(x):
@@ -138,13 +131,17 @@ def by_a_case(x):
     return x + y
 
 
-RIGHT = (
-    by_each_branch,
-    by_an_endless_loop,
-    by_else_of_a_loop,
-    of_an_outer_round,
-    by_a_case,
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(by_each_branch, by_an_endless_loop, by_else_of_a_loop, of_an_outer_round),
+        by_a_case,
+    ],
 )
+def test_a_name_that_python_never_lacks_is_taken(function, device):
+    x = np.array([0.5, 1.5, 2.5, 7.0])
+    expected = np.array([function(float(each)) for each in x])
+    same(called(device, xdev.vectorize(function), x), expected, 1e-12)
 
 
 def test_a_name_that_is_first_assigned_below_is_refused():
@@ -174,13 +171,6 @@ def test_such_a_name_in_kernels_core_arrays_and_functions_called(device):
             call(x, out)
 
 
-@pytest.mark.parametrize("function", RIGHT)
-def test_a_name_that_python_never_lacks_is_taken(function, device):
-    x = np.array([0.5, 1.5, 2.5, 7.0])
-    expected = np.array([function(float(each)) for each in x])
-    same(called(device, xdev.vectorize(function), x), expected, 1e-12)
-
-
 def test_a_number_that_is_added_to_and_never_read_is_refused(device):
     def again(i, x, s):
         if x[i] > 0:
@@ -198,7 +188,7 @@ def test_a_number_that_is_added_to_and_never_read_is_refused(device):
         xdev.guvectorize("(n),()->()")(added)(x, 0.0)
 
 
-def test_a_number_is_added_to_for_one_point_and_an_array_for_all(device):
+def test_a_number_is_added_to_for_one_point(device):
     @xdev.kernel
     def counted(i, x, s, total, out):
         s += x[i]
@@ -207,17 +197,10 @@ def test_a_number_is_added_to_for_one_point_and_an_array_for_all(device):
             s = 0.0
         s = xdev.atomic.add(total, 0, x[i])
 
-    @xdev.kernel
-    def whole(i, x, s):
-        s += x[i]
-
     x, total, out = (xdev.asarray([1.0, 2.0], device=device) for _ in range(3))
     counted[2](x, 5.0, total, out)
     assert xdev.to_numpy(out).tolist() == [6, 7]
     assert xdev.to_numpy(total).tolist() == [4, 2]
-
-    whole[1](x, out)  # an array, which changes
-    assert xdev.to_numpy(out).tolist() == [7, 8]
 
 
 MEAN = "def mean(x, y):\n    return (x + y) // 2\n"
@@ -226,15 +209,15 @@ PROGRAM = f"""
 import numpy as np, xdev
 @xdev.vectorize
 {MEAN}
-x = np.array([200, 100], "B")
-print(mean(x, x).tolist())
+print(mean(np.uint8(200), np.uint8(100)))
 """
 
 
 @pytest.mark.parametrize("types", ["BB", "Hi", "Bf", "Ll", "??"])
 def test_without_source_integers_that_would_be_wider_are_refused(device, types):
     mean = xdev.vectorize(without_source(MEAN, "mean"))
-    words = r"mean.*no source .*<nowhere>:1.*a file.*3\.13.*int64.*signatures"
+    dtypes = ", ".join(str(np.dtype(t)) for t in types)
+    words = rf"mean.*no source .*<nowhere>:1.*a file.*3\.13.*types, .*\({dtypes}\)'\]"
     for _ in range(2):
         with pytest.raises(TypeError, match=words):
             called(device, mean, *(np.ones(3, t) for t in types))
@@ -251,7 +234,7 @@ def test_without_source_others_and_signatures_are_computed(device, types):
 
 
 def test_the_source_of_a_command_is_found(python):
-    assert python("-Wdefault", "-sc", PROGRAM, "an argument").stdout == "[72, 100]\n"
+    assert python("-Wdefault", "-sc", PROGRAM, "an argument").stdout == "22\n"
 
 
 def test_cells_that_import_have_sources(monkeypatch):
@@ -296,13 +279,7 @@ def test_a_number_on_one_way_and_a_bool_on_the_other_are_a_number(device):
         y = 5
         if x:
             y = x
-        return y
+        return y, 2 if x else 5
 
-    @xdev.vectorize
-    def number(x):
-        return 2 if x else 5
-
-    x = np.array([False, True])
-    there = xdev.asarray(x, device=device)
-    for f, expected in (chosen, [5, 1]), (number, [5, 2]):
-        same(xdev.to_numpy(f(there)), np.asarray(expected), 0)
+    found = called(device, chosen, np.array([False, True]))
+    same(found, (np.array([5, 1]), np.array([5, 2])))

@@ -64,21 +64,13 @@ def test_every_value_passes_through_unharmed_and_floats_are_rounded(name):
         np.testing.assert_array_equal(result.view("u2"), expected.view("u2"))
 
 
-@pytest.mark.parametrize("number", [2, 2.5])
-def test_numbers_are_weak(number):
+def test_numbers_are_weak_and_other_dtypes_are_not():
     x = np.arange(4).astype(BFLOAT16)
-    for _ in range(2):
+    for number in (2, 2.5, 2, 2.5):
         assert affine(x, number).dtype == BFLOAT16
         assert wide(affine(x, number)).tolist() == (3 * wide(x) + number).tolist()
-
-
-@pytest.mark.parametrize(
-    ("other", "result"), [("f", "f"), ("d", "d"), ("F", "F"), ("b", BFLOAT16)]
-)
-def test_beside_other_dtypes(other, result):
-    x = np.arange(4).astype(BFLOAT16)
-
-    assert affine(x, np.ones(4, other)).dtype == result
+    for other, result in ("f", "f"), ("d", "d"), ("F", "F"), ("b", BFLOAT16):
+        assert affine(x, np.ones(4, other)).dtype == result
     for none in ("e", "i"):
         with pytest.raises(TypeError, match=r"(?i)dtype"):
             affine(x, np.ones(4, none))
@@ -125,12 +117,13 @@ def test_cuda_gives_what_the_cpu_gives(cuda, view):
 @pytest.mark.parametrize("storage", ["bfloat16", "f2"])
 def test_every_float_is_rounded_to_a_half_as_numpy_does(gpu, storage):
     x = floats()
-    for values in (x, x.astype("d") * (1 + 2.0**-30)):
-        out = np.zeros(x.size, storage)
+    for values in (x, x.astype("d") * (1 + 2.0**-30), np.float32([np.nan])):
+        out = np.zeros(values.size, storage)
         with np.errstate(over="ignore"):
             expected = values.astype(storage)
         gpu.ufunc("same")(gpu.array(values), gpu.array(out))
-        np.testing.assert_array_equal(out.view("u2"), expected.view("u2"))
-    nan, out = np.full(3, np.nan, "f4"), np.zeros(3, storage)
-    gpu.ufunc("same")(gpu.array(nan), gpu.array(out))
-    assert np.isnan(out.astype("f4")).all()
+        numbers = ~np.isnan(values)
+        np.testing.assert_array_equal(
+            out.view("u2")[numbers], expected.view("u2")[numbers]
+        )
+        assert np.isnan(out.astype("f4")[~numbers]).all()

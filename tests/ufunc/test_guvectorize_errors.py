@@ -13,8 +13,8 @@ def copied(x, out):
         out[i] = x[i]
 
 
-def three(x, y, z, out):
-    out[0] = x[0] + y[0] + z[0]
+def one(x):
+    x[0] = 1
 
 
 LAYOUTS = ["", "n->n", "(n)", "(n),->(n)", "(2n)->()", "(n?)->()", 3]
@@ -36,7 +36,13 @@ SIGNATURES = {
         (("(n)->(n)",), {"speed": True}, copied, TypeError, "no option 'speed'"),
         (("(n)->(n)",), {"nopython": False}, copied, TypeError, "nopython=False"),
         ((copied,), {}, None, TypeError, "needs core dimensions"),
-        (("(n)->()",), {}, three, TypeError, "has 4 parameters, but"),
+        (
+            ("(n)->()",),
+            {},
+            one,
+            TypeError,
+            r"1 parameters, but .* needs 2",
+        ),
     ],
 )
 def test_wrong_decorations_are_refused(args, options, function, error, message):
@@ -60,14 +66,9 @@ def pair(device):
         (lambda x, y: dot(x, xdev.stack([y] * 3)), ValueError, "broadcast"),
         (lambda x, y: dot(x, y, out=y), ValueError, "broadcast|shape"),
         (lambda x, y: dot(x, y, out=[0.0, 0.0]), TypeError, "."),
-        *(
-            (lambda x, _, k=k: dot(x, x, **k), (TypeError, ValueError), ".")
-            for k in (
-                {"axis": 5},
-                {"axes": 0},
-                {"axis": 0, "axes": [(0,), (0,)]},
-            )
-        ),
+        (lambda x, _: dot(x, x, axis=5), ValueError, "axis 5 is out of bounds"),
+        (lambda x, _: dot(x, x, axes=0), TypeError, "axes is a list with a tuple"),
+        (lambda x, _: dot(x, x, axis=0, axes=[0, 0]), TypeError, "no axes beside"),
     ],
 )
 def test_wrong_calls_are_refused_and_write_nothing(pair, call, error, message):
@@ -83,6 +84,21 @@ def repeated(x, out):
         out[i] = x[i % x.shape[0]]
 
 
+def test_an_output_that_is_never_written_is_refused(pair):
+    @xdev.guvectorize("(n)->(),(n)")
+    def total(x, out, rest):
+        s = 0.0
+        for k in range(x.size):
+            s += x[k]
+        rest += s
+        out = s  # noqa: F841 - the fault
+
+    words = r"nothing into its output out: .*, out\[0\] = … .*\n.*: out = s"
+    for x in pair:
+        with pytest.raises(TypeError, match=words):
+            total(x)
+
+
 def test_outputs_methods_and_dtypes_that_cannot_be_are_refused(device, pair):
     x, y = pair
     with pytest.raises(ValueError, match="no input has the core dimension m"):
@@ -90,18 +106,17 @@ def test_outputs_methods_and_dtypes_that_cannot_be_are_refused(device, pair):
     out = xdev.concat([y, y])
     assert repeated(y + 1, out=out) is out
     assert xdev.to_numpy(out).tolist() == [1, 2, 3, 1, 2, 3]
-    for method in ("reduce", "accumulate"):
-        with pytest.raises(RuntimeError, match="signature"):
-            getattr(np.matmul, method)(np.ones(3))
-        with pytest.raises(RuntimeError, match=rf"dot.{method} .* \(n\),\(n\)->\(\)"):
-            getattr(dot, method)(x)
+    with pytest.raises(RuntimeError, match="signature"):
+        np.matmul.reduce(np.ones(3))
+    with pytest.raises(RuntimeError, match=r"dot.reduce .* \(n\),\(n\)->\(\)"):
+        dot.reduce(x)
     if device == "cpu":
         y.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
             repeated(x, out=y)
         for dtype in ("O", "f2", "M8[s]"):
             z = np.zeros(3, dtype)
-            with pytest.raises(TypeError, match=r"dot: dtype .* is not supported"):
+            with pytest.raises(TypeError, match=r"dot: .*dtype .*bool, integers"):
                 dot(z, z, out=np.zeros((), dtype))
     else:
         with pytest.raises(xdev.DeviceMismatchError):

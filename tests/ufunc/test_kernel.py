@@ -59,36 +59,33 @@ def test_kernels_compute_every_element(device, kernel, args, expected):
     same(ran(device, kernel, expected.size, *args, out), expected)
 
 
-@xdev.kernel
 def one(i, out):
-    xdev.atomic.add(out, i, 1 + i)
+    atomic.add(out, i, 1 + i)
 
 
-@xdev.kernel
 def two(i, j, out):
-    xdev.atomic.add(out, (i, j), 1 + i + 10**5 * j)
+    atomic.add(out, (i, j), 1 + i + 10**5 * j)
 
 
-@xdev.kernel
 def three(i, j, k, out):
-    xdev.atomic.add(out, (i, j, k), 1 + i + 10**5 * j + 10**10 * k)
+    atomic.add(out, (i, j, k), 1 + i + 10**5 * j + 10**10 * k)
 
 
-COUNTING = {1: one, 2: two, 3: three}
-BLOCKS = {1: [32], 2: [(1, 5), (1, 1), (8, 32)], 3: [(1, 1, 5)]}
+COUNTING = [*map(xdev.kernel, (one, two, three))]
+BLOCKS = [32], [(1, 5), (1, 1), (8, 32)], [(1, 1, 5)]
 
 
 # Those of 70,000 rows are longer than a launch may be along any axis but the last.
 @pytest.mark.parametrize("shape", [*SHAPES, (70_000, 3), (70_000, 1, 2)], ids=str)
 def test_every_point_is_run_once_with_its_indices(device, shape):
-    kernel, out = COUNTING[len(shape)], np.zeros(shape, np.int64)
+    kernel, out = COUNTING[len(shape) - 1], np.zeros(shape, np.int64)
     places = np.indices(shape)
     expected = 1 + sum(10 ** (5 * k) * place for k, place in enumerate(places))
 
     assert_array_equal(ran(device, kernel, shape, out), expected)
     of_a_library = tuple(map(np.int32, shape))
     assert_array_equal(ran(device, kernel, of_a_library, out), expected)
-    for block in BLOCKS[len(shape)]:
+    for block in BLOCKS[len(shape) - 1]:
         assert_array_equal(ran(device, kernel, (shape, block), out), expected)
 
 
@@ -226,10 +223,8 @@ def test_a_swap_compares_bits(device):
 @pytest.mark.parametrize(
     ("char", "update", "message"),
     [
-        ("h", lambda i, x: atomic.add(x, i, 1), "cannot update elements of int16"),
         ("D", lambda i, x: atomic.add(x, i, 1), "cannot update elements of complex128"),
         ("i", lambda i, x: atomic.add(x, (i, i), 1), "takes an integer or a tuple"),
-        ("i", lambda i, x: atomic.max(x, 0.5, i), "takes an integer or a tuple"),
         ("i", lambda i, x: atomic.min(i, i, x[i]), "takes an array, not int64"),
         ("i", lambda i, x: atomic.add(x, i, 1j), "takes real numbers for values"),
     ],

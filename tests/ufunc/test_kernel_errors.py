@@ -61,7 +61,7 @@ def test_arguments_go_by_place_after_extents(device):
         (1, TypeError, "got no array"),
         (np.zeros(25, "b")[1:].view("d"), ValueError, "x is not aligned: copy it"),
         *(
-            (np.zeros(3, dtype), TypeError, "add: x has dtype .*which kernels do not h")
+            (np.zeros(3, dtype), TypeError, "add: x has dtype .*which kernels ")
             for dtype in ("f2", ">f4", "O", "M8[s]", "f4,i4")
         ),
     ],
@@ -84,17 +84,6 @@ def test_numbers_that_do_not_fit_are_named(device):
     assert xdev.to_numpy(x).tolist() == [8] * 3
 
 
-@xdev.kernel
-def broken(i, x, out):
-    out[i] = x[i]
-    out[i] = x[i].nothing_like_that
-
-
-BROKEN = (
-    r"^cannot compile broken\(float64\[:\], float64\[:\]\)(?s:.*)errors.py:\d+: out"
-)
-
-
 def factorial(n):
     return 1 if n < 2 else n * factorial(n - 1)
 
@@ -115,13 +104,8 @@ def inside(x, out):
 
 
 @xdev.kernel
-def by_slices(i, x, out):
-    out[i:] = x[i:]
-
-
-@xdev.kernel
 def returning(i, x, out):
-    out[i] = x[i]
+    out[i:] = x[i]
     return x[i]
 
 
@@ -130,23 +114,39 @@ def highest(x, out):
     out[0] = x.max()
 
 
-@xdev.guvectorize("(n)->(n)")
-def doubled(x, out):
-    y = x * 2
-    out[0] = y[0]
+@xdev.kernel
+def by_slices(i, x, out):
+    out[i:] = x[i:]
+
+
+@xdev.kernel
+def naming(i, x, out):
+    out = np.sqrt(x[i])  # noqa: F841 - the fault
+
+
+@xdev.kernel
+def largest(i, x, out):
+    out[i] = max(x)
+
+
+@xdev.kernel
+def saving(i, x, out):
+    with open(f"{i}") as file:  # noqa: PTH123
+        out[i] = file.write(x)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (broken[3], BROKEN),
+        (naming[3], r"naming writes into no array.*: assign elements, as out\[i\] = …"),
+        (largest[3], r"no max or min of an array: write a loop.* max\(a, b\)\n.*:\d+:"),
+        (saving[3], r"saving has open\(f'{i}'\), but .*files.*\n.*:\d+: with open"),
         (recursive[3], "factorial calls itself"),
         (itself[3], "itself calls the kernel itself.*write a recursion as a loop"),
         (inside, "inside calls the kernel scaled, which runs over"),
-        (by_slices[3], r"x\[:\] = y\[:\].*elements are assigned in a loop"),
         (returning[3], r"it returns float64, .*goes to its arrays.*\n  .*:\d+: def"),
         (highest, "has no max of an array: write a loop over the elements"),
-        (doubled, r"new memory is asked for.* x \* 2 of an array"),
+        (by_slices[3], r"new memory is .* x\[:\] = y\[:\].* in a loop\n.*:\d+: out"),
         (plane[3, 3], r"takes the arguments x, not 2: each extent in the brackets"),
         (add[1, 1, 1], "on a 3-d grid takes the arguments out, not 2: "),
     ],
@@ -159,17 +159,9 @@ def test_functions_and_calls_that_cannot_be_say_the_way_out(device, call, words)
     assert not xdev.to_numpy(out).any()
 
 
-def with_many(i, *args):
-    args[0][i] = 0
-
-
-def with_raise(i, x):
-    raise ValueError(x[i])
-
-
 @pytest.mark.parametrize(
-    "function", [lambda i, x=1: x[i], with_many, with_raise, len, 3, lambda i: i]
+    "function", [lambda i, x=1: x[i], lambda i, *x: x[i], len, 3, lambda i: i]
 )
 def test_wrong_functions_are_refused(function):
-    with pytest.raises(TypeError, match=r"kernel needs a Python function|raises, whic"):
+    with pytest.raises(TypeError, match="kernel needs a Python function"):
         xdev.kernel(function)

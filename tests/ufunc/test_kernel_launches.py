@@ -40,9 +40,10 @@ def test_one_to_three_indices(gpu, made):  # noqa: ARG001
     assert gpu.shape == ((1, 2, 5), (4, 1, 1))
 
 
+#: Lengths and strides, and whether 32 bits hold them.
 SIZES = [
-    *(((2**31 - 1,), (0,), True), ((2**31,), (0,), False), ((1,), (-(2**31),), True)),
-    ((1,), (-(2**31) - 8,), False),
+    *((2**31 - 1, 0, True), (2**31, 0, False)),
+    *((1, -(2**31), True), (1, -(2**31) - 8, False)),
 ]
 
 
@@ -57,10 +58,10 @@ def test_grids_of_31_bits_with_a_thread_for_each_point_are_narrow(gpu, made):
     first[(65_536, 1), (1, 1)](one, out)
     assert [kernel.narrow for kernel in made] == [True, False]
     assert whole.ravel().tolist() == [3] * 65_535 + [1]
-    for shape, strides, narrow in SIZES:
+    for length, stride, narrow in SIZES:
         made.clear()
         kernel = xdev.kernel(first.function)
-        kernel[1, 1](type(one)(shape, "d", one.data, strides), out)
+        kernel[1, 1](type(one)((length,), "d", one.data, (stride,)), out)
         assert [kernel.narrow for kernel in made] == [narrow]
 
 

@@ -8,11 +8,13 @@ makes many more.
 """
 
 import linecache
+import math
 import operator
 import os
 import random
 import re
 from functools import lru_cache
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -25,108 +27,51 @@ DTYPES = "BbHhIilLfd"
 
 
 class Program:
-    """A random function's text."""
+    """A random function's text: statements and expressions by forms."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)  # noqa: S311 - tests
         self.char = DTYPES[seed % len(DTYPES)]
-        self.whole = self.char not in "fd"
-        self.names = {"T": ["x", "y"], "W": [], "F": [], "R": []}
-        self.lines = []
-        forms = FORMS | {"T": FORMS["T"] + (OF_INTEGERS if self.whole else OF_FLOATS)}
+        more = OF_FLOATS if self.char in "fd" else OF_INTEGERS
+        forms = FORMS | {"T": FORMS["T"] + more}
         self.forms = {kind: re.split("; *", text) for kind, text in forms.items()}
-        self.plain = True  # there is one result
         self.outputs = self.random.choice([1, 1, 1, 2])
+        self.names = {"T": "xy"}
+        self.returned = []  # the kinds of what is returned, by statement
 
     def text(self, name):
-        self.statements("    ", self.random.randint(1, 4), loop=False)
-        self.lines.append(f"    return {self.results()}")
-        return "\n".join([f"def {name}(x, y):", *self.lines]) + "\n"
+        lines = [self.filled(BEFORE)]
+        self.names = {"T": "xyt", "W": "wkn", "F": "f", "R": "r"}
+        lines += self.statements(self.random.randint(1, 4), LOOPS + STATEMENTS)
+        lines.append(self.filled("return {}"))
+        return f"def {name}(x, y):\n{indent(chr(10).join(lines), '    ')}\n"
 
-    def results(self):
-        kinds = [self.random.choice("TTTWFRC") for _ in range(self.outputs)]
-        return ", ".join(self.answer(kind) for kind in kinds)
-
-    def answer(self, kind):
-        """Return a result; what is of two kinds is one as it is returned alone."""
-        if self.random.random() < 0.15:
-            other = self.random.choice("TWF")
-            self.plain = False
-            return f"{self.of(other)} if {self.of('C')} else {self.of(kind)}"
-        return self.of(kind)
-
-    def statements(self, indent, count, *, loop):
+    def statements(self, count, forms):
+        """Return statements, of which those in loops and branches are no loops."""
+        found = []
         for _ in range(count):
-            self.statement(indent, loop=loop)
+            whole = self.random.choice(forms)
+            form, _, body = whole.partition("*")
+            found.append(self.filled(form))
+            if body:
+                in_loop = whole in LOOPS or forms[-1] == IN_LOOPS[-1]
+                inner = self.statements(int(body), STATEMENTS + IN_LOOPS * in_loop)
+                found += [indent(line, "    ") for line in inner]
+        return found
 
-    def statement(self, indent, *, loop):
-        draw = self.random.random()
-        add = self.lines.append
-        if draw < 0.25:
-            add(f"{indent}if {self.of('C')}:")
-            if loop and self.random.random() < 0.5:
-                add(f"{indent}    {self.random.choice(['break', 'continue'])}")
-            elif self.random.random() < 0.6:
-                add(f"{indent}    return {self.results()}")
-                self.plain = False
-            else:
-                self.assign(f"{indent}    ", known=True)
-                if self.random.random() < 0.5:
-                    add(f"{indent}else:")
-                    self.assign(f"{indent}    ", known=True)
-        elif draw < 0.45 and not loop:
-            total, counter = self.new("T"), self.new("W")
-            if self.random.random() < 0.5:
-                add(f"{indent}{total} = {self.of('T')}")
-            else:
-                add(f"{indent}{total} = 0")
-                add(f"{indent}{total} += {self.of('T')}")
-            add(f"{indent}{counter} = {self.random.randint(0, 3)}")
-            index = self.new("W")
-            start = f"{self.random.randint(0, 2)}, " if draw < 0.35 else ""
-            add(f"{indent}for {index} in range({start}{self.random.randint(3, 5)}):")
-            self.names["T"].append(total)
-            self.names["W"] += [counter, index]
-            op = self.random.choice(["+=", "-=", "*="])
-            add(f"{indent}    {total} {op} {self.of(self.random.choice('TTW'), 2)}")
-            self.statements(f"{indent}    ", self.random.randint(0, 2), loop=True)
-            add(f"{indent}    {counter} += 1")
-        elif draw < 0.5 and not loop:
-            counter = self.new("W")
-            add(f"{indent}{counter} = 0")
-            add(f"{indent}while {counter} < {self.random.randint(1, 4)}:")
-            self.names["W"].append(counter)
-            add(f"{indent}    {counter} += 1")
-            self.assign(f"{indent}    ", known=True)
-        else:
-            self.assign(indent, known=loop)
-
-    def assign(self, indent, *, known):
-        kind = self.random.choice("TTTWFR")
-        value = self.of(kind)
-        names = [name for name in self.names[kind] if name not in "xy"]
-        if kind == "W":
-            names = [name for name in names if name.startswith("free")]
-        if known and not names:
-            names = ["x"]
-            value = self.of("T")
-        if names and (known or self.random.random() < 0.3):
-            name = self.random.choice(names)
-        else:
-            name = f"free{self.new(kind)}"
-            self.names[kind].append(name)
-        self.lines.append(f"{indent}{name} = {value}")
-
-    def new(self, kind):
-        self.count = getattr(self, "count", 0) + 1
-        return f"{kind.lower()}{self.count}"
+    def filled(self, form, depth=3):
+        """Return a form with something for each of its letters."""
+        if "{}" in form:
+            kinds = [self.random.choice("TTTWFRCM") for _ in range(self.outputs)]
+            self.returned.append(kinds)
+            form = form.format(", ".join(kinds))
+        return re.sub(r"\b[A-Z]\b", lambda part: self.part(part[0], depth), form)
 
     def of(self, kind, depth=3):
         """Return an expression."""
         if depth <= 0 or self.random.random() < 0.15:
             return self.leaf(kind)
-        chosen = self.random.choice(self.forms[kind])
-        return re.sub(r"\b[A-Z]\b", lambda part: self.part(part[0], depth), chosen)
+        return self.filled(self.random.choice(self.forms[kind]), depth)
 
     def part(self, letter, depth):
         """Return what stands for a letter of a form."""
@@ -135,30 +80,42 @@ class Program:
 
     def leaf(self, kind):
         number = self.random.choice([0, 1, 2, 3, 5, 7])
-        if kind == "C":
-            sign = self.random.choice(WORDS["S"])
-            return f"({self.leaf('T')} {sign} {self.leaf('T')})"
-        if kind == "R":
-            return f"({self.leaf('T')} / {self.random.choice([2, 3, 'x'])})"
-        names = self.names[kind]
+        names = self.names.get(kind)
         if names and self.random.random() < 0.6:
             return self.random.choice(names)
         if kind == "W":
             return f"int(x % {number + 3})" if number == 5 else f"{number}"
-        return f"{number / 5}" if kind == "F" else self.random.choice("xy")
+        if kind in "TF":
+            return f"{number / 5}" if kind == "F" else self.random.choice("xy")
+        return self.filled(self.forms[kind][0], 0)
 
 
-# Of the arguments' dtype, Python's integers and floats, quotients, and conditions; the
-# other letters are operators, functions, bits, comparisons and numbers.
+# Statements; behind a star, so many stand in it.
+BEFORE = "t, w, k, n, f, r = T, W, N, 0, 0.5, R"
+LOOPS = [
+    *("t = 0\nt += T\nfor k in range(N):\n    t U T*1", "for k in range(1, N):*2"),
+    "n = 0\nwhile n < N:\n    n += 1*1",
+]
+STATEMENTS = [
+    *("if C:\n    return {}", "if C:*1", "if C:\n    x = T\nelse:*1"),
+    *("x = T", "t = T", "y U T", "w = W", "f = F", "r = R"),
+]
+IN_LOOPS = ["if C:\n    break", "if C:\n    continue", "w += 1", "t U T"]
+
+
+# Of the arguments' dtype, Python's integers and floats, quotients, conditions, and what
+# is of two kinds; the other letters are operators, functions, comparisons and numbers.
 FORMS = {
     "T": "(T O T); (T O W); (W O T); (T O N); (-T); abs(T); E(T, T); E(T, W);"
     "E(N, T, T); (T if C else T); ((W if C else T) + T); (C * T); (T + (C));"
     "helper(T, T); helper(T, N); (T * sign(T)); (T ** 2); pow(T, 2); np.where(C, T, T);"
     "operator.mul(T, T); np.subtract(T, N); np.maximum(T, T)",
     "W": "(W A W); (W D N); (W if C else W); abs(W); max(W, W); min(N, W); int(C);"
-    "int(T % 100); (-W); round(T % 50); (len((x, y)) * W)",
-    "F": "(F A F); (F A W); (W / 4); float(T); (F if C else F); abs(F)",
+    "int(T % 100); (-W); (~W); round(T % 50); (len((x, y)) * W)",
+    "F": "(F A F); (F A W); (W / 4); float(T); (F if C else F); abs(F);"
+    "(math.sqrt(2.0) * F)",
     "R": "(T / T); (R O T); (W O R); (R / F); (T * 1.25); (R if C else R)",
+    "M": "(T if C else W); (W if C else F); (F if C else T); (R if C else T)",
     "C": "(T S T); (T S W); (W S W); (R S T); (T S T < W); (not C); (C and C);"
     "(C or C); bool(T); operator.lt(T, T); np.not_equal(T, T)",
 }
@@ -172,6 +129,7 @@ WORDS = {
     "K": ["1", "2", "3"],
     "N": ["2", "3", "5", "7"],
     "O": ["+", "-", "*", "//", "%"],
+    "U": ["+=", "-=", "*="],
     "S": ["<", "<=", ">", ">=", "==", "!="],
 }
 
@@ -256,7 +214,7 @@ def prepared(seed):
     plain |= {"min": extreme(min), "max": extreme(max)}
     inner = {"helper": xdev.vectorize(helper), "sign": xdev.vectorize(sign)}
     for names in (plain, inner):
-        names.update(np=np, operator=operator)
+        names.update(np=np, operator=operator, math=math)
     arguments = values(program.char)
     rows = reference(loaded(text, "program", plain), *arguments)
     ours = xdev.vectorize(loaded(text, "program", inner))
@@ -282,7 +240,8 @@ def outcome(seed, device):
             compared += wrong is not None
             told = f"{x[k]!r}, {y[k]!r}: {column[k]!r} is not {expected!r}\n{text}"
             assert not wrong, told
-    for j, column in enumerate(columns if program.plain else ()):
+    plain = len(program.returned) == 1 and "M" not in program.returned[0]
+    for j, column in enumerate(columns if plain else ()):
         kinds = {type(row[j]) for row in rows if row and "helper" not in text}
         if len(kinds) == 1 and (number := kinds & {int, float, bool}):
             assert column.dtype == np.dtype(*number), f"{column.dtype}\n{text}"

@@ -60,9 +60,8 @@ PLAIN = {
         r"an array of \g<axes> dimension(s) has \g<axes> index(es), and one number is "
         r"read or written there, of its type \g<dtype>: not \g<all>"
     ),
-    rf"{_CALL}{_ITEM}{_NUMBER}, .*": (
-        r"one number is there, a \g<number>, which has no index"
-    ),
+    rf"(?:{_CALL}{_ITEM}|Invalid use of getiter with parameters \(|failed to unpack )"
+    rf"{_NUMBER}(?:, .*|\))?": r"one number is there, a \g<number>, which has no items",
     rf"NRT required but not enabled|{_CALL}{_NEW}\(.*": (
         "new memory is asked for, as lists, dicts, strings, new arrays, x * 2 of an "
         "array and x[:] = y[:] take, which @kernel and @guvectorize do not have: pass "
@@ -93,22 +92,14 @@ PLAIN = {
     r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
         rf"compiled code has no \2.\1{_NONE}"
     ),
-    r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
-        rf"compiled code has no \1{_NONE}"
-    ),
     rf"Unknown attribute '(\w+)' of type {_NUMBER}": (
         r"one number is there, a \g<number>, which has no '\1'"
     ),
-    rf"(?:Invalid use of getiter with parameters \(|failed to unpack ){_NUMBER}\)?": (
-        r"one number is there, a \g<number>, which has no items"
+    rf"{_GLOBAL}'(?:builtin_function_or_method|function)'>|"
+    r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
+        rf"compiled code has no \1\2{_NONE}"
     ),
-    rf"{_GLOBAL}'function'>": rf"compiled code has no \1{_NONE}",
     rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ}",
-    r"The use of a (?:reflected )?(\w+)\(.*? variable '(\w+)' in globals.*": (
-        rf"'\2' is of class \1{_READ}"
-    ),
-    # So says numba-cuda, which does not know the name any more.
-    r"<.+\.OverloadSelector object at \w+>, \((.+?),?\)": rf"there is a \1{_READ}",
     r"(?:Can't unify return type from the following types:|Cannot unify) "
     r"(.+?)(?:,| and) (\S+) .*": (
         r"a value is of one type, and there it is \1 on one path, \2 on another"
@@ -133,6 +124,9 @@ PLAIN = {
 }
 
 
+TEXTS = re.compile(r"Literal\[str\]\((.*?)\)")  # as Numba shows them
+
+
 def plain(text: str, whole: str = "") -> str:
     """Return what a compiler's first words, in one line, mean; ``whole`` are all.
 
@@ -146,8 +140,9 @@ def plain(text: str, whole: str = "") -> str:
             return match.expand(meaning)
     for words, meaning in PLAIN.items():
         if match := re.fullmatch(words, text):
-            return match.expand(meaning)
-    return text
+            text = match.expand(meaning)
+            break
+    return TEXTS.sub(r"'\1'", text).replace("unicode_type", "str")
 
 
 # Lines from which on Numba's text tells of its own search, or repeats itself.
@@ -185,18 +180,9 @@ def compile_error(
     error: Exception,
     place: str = "",
 ) -> TypeError:
-    """Return the error for a function that cannot be compiled.
+    """Return the error for a function that cannot be compiled for some inputs.
 
-    Parameters
-    ----------
-    function : callable
-        The Python function.
-    inputs : sequence
-        The types that it was tried with; their ``str`` is shown.
-    error : Exception
-        The compiler's own.
-    place : str
-        For what it was compiled, as in ``" for CUDA"``.
+    ``error`` is the compiler's own; ``place`` says what for, as in ``" for CUDA"``.
 
     Examples
     --------
@@ -309,19 +295,7 @@ def refuse_faults(
 ) -> None:
     """Refuse a function that needs the interpreter, or that may raise.
 
-    Parameters
-    ----------
-    function : callable
-        The Python function.
-    shown : sequence
-        The types that errors show.
-    compiled : Numba's CompileResult
-        What became of it.
-
-    Raises
-    ------
-    TypeError
-        It does; the text has the reason and the source line.
+    ``shown`` are the types that errors show, ``compiled`` is Numba's result.
     """
     text = str(compiled.library._final_module)  # noqa: SLF001
     if INTERPRETER in text:
@@ -340,6 +314,8 @@ def refuse_faults(
         words = (arg for arg in args or () if isinstance(arg, str | int | float))
         what = ": ".join((kind.__name__, *map(str, words)))
         message = f"it may raise {what}, which compiled loops cannot: {TEST_FIRST}"
+        if kind is StopIteration:  # of what is empty
+            message = f"it has no max or min of an array{_LOOP}; of numbers, max(a, b)"
         if own:
             message += f'\nFile "{place[1]}", line {place[2]}'
         raise compile_error(function, shown, RuntimeError(message))

@@ -32,24 +32,12 @@ SLOT = 2  # words: any number fits
 
 
 class Argument(NamedTuple):
-    """The type of an argument: an array's, or a number's.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Of the elements, or of the number.
-    ndim : int or None
-        The number of axes; None for a number.
-    contiguous : bool
-        Whether the elements lie in C order without gaps.
-    writable : bool
-        Whether the kernel may write it.
-    """
+    """The type of an argument: an array's, or a number's."""
 
     dtype: np.dtype[Any]
-    ndim: int | None = None
-    contiguous: bool = False
-    writable: bool = False
+    ndim: int | None = None  # of a number
+    contiguous: bool = False  # in C order without gaps
+    writable: bool = False  # by the kernel
 
     @property
     def type(self) -> Any:
@@ -83,23 +71,11 @@ def report_type() -> Any:
 class Grid:
     """A function of indices and arguments, and the types that it is compiled for.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(i, …, *arguments)``, plain Python; where ``checked``, with one more
-        argument, which :func:`checked` takes.
-    indices : int
-        How many indices it takes: 1, 2 or 3.
-    arguments : tuple of Argument
-        The types of its arguments.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-    checked : bool
-        Whether it reports accesses out of bounds.
-    cores : tuple of Argument, optional
-        Of a function of core arrays, which takes no index: what it takes. The arrays
-        among the arguments have as many loop dimensions in front, through which the
-        grid's one or two indices count; the last argument's are the loop's extents.
+    Where it is ``checked``, it reports accesses out of bounds, and has one argument
+    more, which :func:`checked` takes. A function of core arrays takes no index, but
+    ``cores``: the arrays among the arguments have as many loop dimensions in front,
+    through which the grid's one or two indices count; the last argument's are the
+    loop's extents.
     """
 
     function: Callable[..., Any]
@@ -173,13 +149,7 @@ def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
 
 @final
 class Target:
-    """One compiler's own modules.
-
-    Parameters
-    ----------
-    root : str
-        Its package, ``CPU`` or ``CUDA``.
-    """
+    """One compiler's own modules, by its package: ``CPU`` or ``CUDA``."""
 
     def __init__(self, root: str) -> None:
         core = "core." if root == CPU else ""
@@ -216,19 +186,10 @@ def target(root: str) -> Target:
 
 @final
 class KernelMemory:
-    """The words of a kernel, and the values that are loaded from them.
+    """The words of a kernel, at a pointer, and the values that are loaded from them.
 
-    Parameters
-    ----------
-    target : Target
-        The compiler's functions.
-    context, builder : Numba's target context, LLVM's instruction builder
-        Where instructions go.
-    pointer : LLVM value
-        Where the words are.
-    narrow : bool
-        Whether all shapes and strides fit into 32 bits, and are loaded so: products of
-        indices with them are then single instructions on CUDA.
+    Where it is ``narrow``, all shapes and strides fit into 32 bits, and are loaded so:
+    products of indices with them are then single instructions on CUDA.
     """
 
     def __init__(

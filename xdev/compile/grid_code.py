@@ -56,19 +56,9 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
 
 
 def writes(grid: Grid) -> frozenset[int]:
-    """Return the places of the arrays that a kernel writes.
+    """Return the places of the arrays that a kernel writes, of a grid that may.
 
     They are those which it cannot be compiled for when they are read-only.
-
-    Parameters
-    ----------
-    grid : Grid
-        The function, and types of arrays that may be written.
-
-    Raises
-    ------
-    TypeError
-        It cannot be compiled for these either.
     """
     function, arguments = grid.function, grid.arguments
     digest = digests.digest(function)
@@ -146,7 +136,8 @@ def _loop(
     left, room = builder.sub(stop, first), builder.sub(width, begin)
     count = builder.select(builder.icmp_signed("<", left, room), left, room)
     for index in (i, j, begin):  # so that nothing is looked up from an array's end
-        _assume(memory, builder.icmp_signed(">=", index, index.type(0)))
+        positive = builder.icmp_signed(">=", index, index.type(0))
+        called(builder, "llvm.assume", cgutils.ir.VoidType(), positive)
     end = builder.add(begin, count, flags=["nsw"])
     with cgutils.for_range_slice(builder, begin, end, begin.type(1), begin.type) as (
         k,
@@ -163,12 +154,6 @@ def _loop(
         builder.atomic_rmw(
             "or", report, builder.zext(raised, memory.int64), "monotonic"
         )
-
-
-def _assume(memory: KernelMemory, condition: Any) -> None:
-    """Emit a promise to the optimiser."""
-    nothing = memory.target.cgutils.ir.VoidType()
-    called(memory.builder, "llvm.assume", nothing, condition)
 
 
 # A kernel of a cubin.

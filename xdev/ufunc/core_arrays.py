@@ -7,7 +7,7 @@ import re
 import threading
 from math import prod
 from operator import index, is_not
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -38,15 +38,7 @@ WHOLE = re.compile(rf"({OPERAND}(?:,{OPERAND})*)->({OPERAND}(?:,{OPERAND})*)")
 @final
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """The core dimensions of each operand, by name; a number is a fixed length.
-
-    Parameters
-    ----------
-    text : str
-        The signature.
-    inputs, outputs : tuple of tuple of str
-        The names.
-    """
+    """The core dimensions of each operand, by name; a number is a fixed length."""
 
     text: str
     inputs: tuple[tuple[str, ...], ...]
@@ -232,37 +224,17 @@ MOST = 256  # plans that one function keeps at a time
 Operand = Array | Number
 
 
-class CorePlan(NamedTuple):
-    """What a call with operands of some layouts does.
-
-    Parameters
-    ----------
-    typing : CoreSpecialisation
-        The function's.
-    results : sequence of Result and None
-        How to make those that are not given.
-    run : HostRun, Launch or None
-        What computes them of addresses and numbers; None: there are no loop indices, or
-        operands are of other dtypes.
-    """
-
-    typing: CoreSpecialisation
-    results: Sequence[Result | None]
-    run: Any
+#: What a call with operands of some layouts does: the function's typing; how to make
+#: results that are not given; and what computes them of addresses and numbers, None
+#: where there are no loop indices, or operands are of other dtypes.
+CorePlan = tuple["CoreSpecialisation", list[Result], Any]
 
 
 @final
 class CoreLoops:
     """A function of core arrays, on the arrays of one kind of device.
 
-    Parameters
-    ----------
-    function : CoreFunction
-        The function.
-    grids : HostGrids or CudaGrids
-        What the device does.
-    shared : bool
-        Whether threads of the CPU share the loop indices.
+    Where ``shared``, threads of the CPU share the loop indices.
     """
 
     def __init__(
@@ -316,7 +288,7 @@ class CoreLoops:
             if len(self._plans) >= MOST:
                 self._plans.clear()
             self._plans[key] = plan
-        typing, there = plan.typing, [y for y in outputs if y is not None]
+        (typing, new, run), there = plan, [y for y in outputs if y is not None]
         # An output may be an input: a point may read what others write.
         ready = [
             grids.copied(x, dtype)
@@ -338,12 +310,12 @@ class CoreLoops:
             return results
         results = [
             grids.made(result) if y is None else y
-            for y, result in zip(outputs, plan.results, strict=True)
+            for y, result in zip(outputs, new, strict=True)
         ]
-        if plan.run is not None:
+        if run is not None:
             dtypes = (*typing.inputs, *typing.outputs)
             operands, name = [*inputs, *results], function.name
-            report = plan.run(handed(operands, dtypes, name, function.names))
+            report = run(handed(operands, dtypes, name, function.names))
             if report and report[0]:
                 report_errors(f"xdev:{name}", report[0])
         return results
@@ -401,7 +373,7 @@ class CoreLoops:
             for x, dtype in zip(operands, dtypes, strict=True)
         ):
             run = self._run(place, typing, layout, loop, operands)
-        return CorePlan(typing, results, run)
+        return typing, results, run
 
     def _order(self, own: Shape, ndim: int) -> Shape:
         """Return the axes of an operand, those of its core dimensions last."""

@@ -55,20 +55,10 @@ class Flow(ast.NodeVisitor):
     it is what is wanted in no kind. Where something is wanted in None, what stands
     beside it is not known.
 
-    Parameters
-    ----------
-    tree : ast.FunctionDef or ast.Lambda
-        Its source.
-    own : set of str
-        The names that it assigns, parameters among them.
-    inputs : sequence of kinds
-        Its inputs', the last of which may be missing: they are not known.
-    scope : FunctionScope
-        What its names stand for.
-    called : callable
-        Returns what a call of an outside value makes of its arguments' kinds: those
-        that it takes, and that it gives; and what makes the function that compiled code
-        calls. None where it is not known.
+    ``own`` are the names that it assigns, parameters among them; ``inputs`` the kinds
+    of its first parameters. ``called`` returns what a call of an outside value makes of
+    its arguments' kinds: those that it takes, and that it gives; and what makes the
+    function that compiled code calls. None where it is not known.
     """
 
     def __init__(
@@ -466,7 +456,7 @@ class Flow(ast.NodeVisitor):
             self.want(each, None)
         exact = name == "range" or isinstance(function, type)
         self._leave(*words, *(node.args if exact else ()))
-        if kinds.reduces_number(function, given):
+        if kinds.reduces_number(name, function, given):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -12,15 +13,14 @@ from xdev.compile.grid import Argument
 from xdev.ufunc import calls, sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout, parse_cores
 from xdev.ufunc.grids import CUDA, HOST
-from xdev.ufunc.inputs import CountingParameters
-from xdev.ufunc.kernel_functions import SUPPORTED, check_plain, result_type, typed
+from xdev.ufunc.inputs import CountingParameters, shown
+from xdev.ufunc.kernel_functions import check_dtype, check_plain, result_type, typed
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
 from xdev.ufunc.signatures import types_of
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc.core_arrays import Types
@@ -116,20 +116,10 @@ LOOSE = ("same_kind", "unsafe")  # rules by which no signature is chosen by itse
 @final
 @dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
 class CoreSpecialisation:
-    """One typing of a function of core arrays: what every device compiles.
+    """One typing of a function of core arrays: what every device compiles."""
 
-    Parameters
-    ----------
-    function : callable
-        The Python function, literals typed.
-    arguments : tuple of Argument
-        What it takes: arrays with any strides, and numbers.
-    inputs, outputs : tuple of numpy.dtype
-        The operands' dtypes.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Argument, ...]
+    function: Callable[..., Any]  # literals typed
+    arguments: tuple[Argument, ...]  # arrays with any strides, and numbers
     inputs: Dtypes
     outputs: Dtypes
 
@@ -138,21 +128,8 @@ class CoreSpecialisation:
 class CoreFunction:
     """A Python function of core arrays, inputs first.
 
-    Parameters
-    ----------
-    function : callable
-        Plain Python.
-    layout : Layout
-        The core dimensions of its arguments.
-    signatures : sequence of Types
-        Tried in this order with safe casting; empty for one typing per exact dtypes.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-
-    Raises
-    ------
-    TypeError
-        It is no plain function of so many arguments.
+    Signatures are tried in their order with safe casting; without any, each combination
+    of dtypes is a typing.
     """
 
     def __init__(
@@ -167,8 +144,8 @@ class CoreFunction:
         if len(names) != len(layout.operands):
             raise TypeError(
                 f"{function.__name__}({', '.join(names)}) has {len(names)} parameters, "
-                f"but {layout.text} has {len(layout.operands)} operands: first the "
-                "inputs, then the outputs"
+                f"but {layout.text} needs {len(layout.operands)}: first "
+                f"{len(layout.inputs)} inputs, then {len(layout.outputs)} outputs"
             )
         self.function, self.layout, self.fastmath = function, layout, fastmath
         self.signatures = tuple(signatures)
@@ -322,12 +299,8 @@ class CoreFunction:
     def _make(
         self, types: Types, inputs: Dtypes, outputs: Dtypes
     ) -> CoreSpecialisation:
-        for dtype, _ in types:
-            if dtype.char not in SUPPORTED:
-                raise TypeError(
-                    f"{self.name}: dtype {dtype} is not supported; use bool, integers, "
-                    "float32, float64, complex64 or complex128"
-                )
+        for label, (dtype, _) in zip(self.names, types, strict=True):
+            check_dtype(dtype, f"{self.name}: {label}")
         arguments = tuple(
             Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
             for k, (dtype, ndim) in enumerate(types)
@@ -337,10 +310,31 @@ class CoreFunction:
         working = result_type(dtype for dtype, _ in types)
 
         def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
+            self._refuse_unwritten(tree)
             WholeArrays(tree, scope, cores).generic_visit(tree)
 
         function = typed(self.function, kinds, working, also)
         return CoreSpecialisation(function, arguments, inputs, outputs)
+
+    def _refuse_unwritten(self, tree: ast.FunctionDef) -> None:
+        """Refuse outputs that the function never names but to bind them anew."""
+        nodes = [*ast.walk(tree)]
+        changed = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        used = {
+            node.id
+            for node in names
+            if node in changed or isinstance(node.ctx, ast.Load)
+        }
+        for name, own in zip(self.names[self.nin :], self.layout.outputs, strict=True):
+            if name not in used:
+                place = ", ".join("ijklmn"[: len(own)]) or "0"
+                lines = [node.lineno for node in names if node.id == name]
+                raise TypeError(
+                    f"{self.name} writes nothing into its output {name}: assign its "
+                    f"elements, {name}[{place}] = … ({name} = … but names a value)\n"
+                    f"{shown(self.function.__code__, (*lines, tree.lineno)[0])}"
+                )
 
 
 def _remake(

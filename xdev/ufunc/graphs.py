@@ -272,23 +272,8 @@ COMPILED = (".pyx", ".pxi", ".pxd")  # frames of CuPy's and cuda.core's modules
 class Capture(hooks.Listener):
     """The recording of one function; it hears of blocks that come past its arena.
 
-    Parameters
-    ----------
-    pool : Pool
-        Of the device: where the arena's blocks come from.
-    home : cupy.cuda.Stream
-        Whose work the blocks follow: the stream that was current.
-    index : int
-        The device's index; it is the current one.
-
-    Attributes
-    ----------
-    arena : Arena
-        What the function's work lies in.
-    inner : list
-        The graphs that are a part of this one: what they hold is in use here.
-    kernels : list
-        What it may launch.
+    The arena's blocks come from the pool of the device, which is the current one, and
+    follow the work of ``home``, the stream that was current.
     """
 
     def __init__(self, pool: Pool, home: Any, index: int) -> None:
@@ -299,9 +284,9 @@ class Capture(hooks.Listener):
         self._away = False  # what comes is the arena's own
         self._strangers: list[tracking.Frames] = []
         self._line = ""  # the last of the user's that ran while the recording stood
-        self.arena = Arena()
-        self.inner: list[Any] = []
-        self.kernels: list[Any] = []
+        self.arena = Arena()  # what the function's work lies in
+        self.inner: list[Any] = []  # graphs that are a part: what they hold is in use
+        self.kernels: list[Any] = []  # what it may launch
 
     def run(
         self, f: Callable[..., Any], arrays: tuple[Any, ...], name: str

@@ -17,9 +17,10 @@ from xdev._plain_calls import LIMIT
 from xdev.compile import grid_code, launch, threads
 from xdev.compile.grid import DIMENSIONS, HEADER, LENGTH, WORD, packer
 from xdev.compile.launch import Launch, Value
-from xdev.errors import not_array
+from xdev.errors import not_array, type_name
 from xdev.memory.arrays import transposed
-from xdev.ufunc import cuda, cuda_operands, foreign, kernel_functions
+from xdev.ufunc import cuda, cuda_operands, foreign
+from xdev.ufunc.argument_errors import PAGE
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.foreign import NUMBERS
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 # What stands in a kernel's brackets: extents, and the shape of a block on CUDA.
 
-Triple = tuple[int, int, int]
 BLOCKS = {1: (256,), 2: (8, 32), 3: (2, 4, 32)}  # where none is given
 THREADS = 1024  # CUDA's limit for a block,
 DEEP = 64  # for its first of three axes,
@@ -43,21 +43,11 @@ MANY = 65535  # and along the others
 @final
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """The points that a kernel runs for, and how they are dealt out on CUDA.
-
-    Parameters
-    ----------
-    dimensions : int
-        How many indices there are.
-    shape : (int, int, int)
-        How many points there are along each; 1 in front where there are fewer.
-    block : (int, int, int)
-        The threads of a block, likewise.
-    """
+    """The points that a kernel runs for, and how they are dealt out on CUDA."""
 
     dimensions: int
-    shape: Triple
-    block: Triple
+    shape: Shape  # of three axes, 1 in front where there are fewer indices
+    block: Shape  # the threads of a block, likewise
 
     @property
     def size(self) -> int:
@@ -65,7 +55,7 @@ class Extents:
         return prod(self.shape)
 
     @property
-    def launch(self) -> tuple[Triple, Triple]:
+    def launch(self) -> tuple[Any, Any]:
         """The blocks, and the threads of each, along x, y and z."""
         z, y, x = (-(-n // m) for n, m in zip(self.shape, self.block, strict=True))
         deep, high, wide = self.block
@@ -108,7 +98,8 @@ class Extents:
                 f"a block goes beside a tuple of them, {name}[(n,), 256], and has as "
                 f"many axes and 1 to {THREADS} threads, {DEEP} along the first of three"
             )
-        return cls(len(extents), _filled(extents), _filled(block))
+        missing = (1,) * (DIMENSIONS - len(extents))
+        return cls(len(extents), missing + extents, missing + block)
 
 
 def _integers(values: Any, name: str) -> tuple[int, ...]:
@@ -119,27 +110,12 @@ def _integers(values: Any, name: str) -> tuple[int, ...]:
         raise TypeError(message) from None
 
 
-def _filled(values: tuple[int, ...]) -> Triple:
-    first, second, third = (1,) * (DIMENSIONS - len(values)) + values
-    return first, second, third
-
-
 # On the CPU: a compiled loop over points, shared by threads.
 
 
 @final
 class HostRun:
     """A compiled loop, and all that it works on but addresses and numbers."""
-
-    __slots__ = (
-        "_each",
-        "_kinds",
-        "_layouts",
-        "_machine",
-        "_pack",
-        "_points",
-        "_shared",
-    )
 
     def __init__(
         self,
@@ -188,9 +164,25 @@ def _of(x: np.ndarray[Any, Any]) -> Array:
 class HostGrids:
     """Functions over grids on NumPy arrays and numbers: what differs from CUDA's."""
 
-    read = staticmethod(kernel_functions.host)
     run = HostRun
     ordered = nullcontext
+
+    @staticmethod
+    def read(x: Any, name: str, _: str = "") -> Array | Number:
+        """Return what an argument of a kernel is."""
+        adapter = foreign.of(type(x))
+        if adapter is not None:
+            x = adapter.to_native(x, name)
+        if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
+            return _of(x)
+        if isinstance(x, NUMBERS):
+            return Number(x)
+        raise TypeError(
+            f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: pass "
+            "an array (of a list xdev.asarray(x), so that writes can be seen; of a "
+            "masked array x.filled(value), or x.data and x.mask); map it over Dask's "
+            f"blocks, xdev.distributed.map(kernel, x) ({PAGE})"
+        )
 
     @staticmethod
     def on_device(*_: object) -> AbstractContextManager[Any]:

@@ -325,6 +325,12 @@ def refuse_arrays(
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
                 f"an argument{way}\n{shown(function.__code__, line)}"
             )
+        if isinstance(value, list | dict | set):
+            raise TypeError(
+                f"{function.__name__} reads {label!r}, a {type(value).__name__}, from "
+                "outside, where compiled code reads numbers and tuples: make it "
+                f"a tuple, or pass an array\n{shown(function.__code__, line)}"
+            )
 
 
 def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:

@@ -15,12 +15,10 @@ from xdev import _config
 from xdev._forks import module_lock
 from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
-from xdev.errors import type_name, users_level
+from xdev.errors import users_level
 from xdev.ufunc import foreign, literals, sources
-from xdev.ufunc.argument_errors import PAGE
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
-from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import (
     positional,
     refuse_arrays,
@@ -28,13 +26,14 @@ from xdev.ufunc.inputs import (
     refuse_lost,
 )
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.rewriting import Checks
+from xdev.ufunc.rewriting import UPDATES, Checks
 from xdev.ufunc.scalar import within
+from xdev.ufunc.sources import FunctionScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from xdev.ufunc.sources import FunctionScope
+    from xdev.ufunc.literals import Rewriting
 
 
 #: What :meth:`KernelFunction.writes` takes: indices, arguments, the dtype of floats.
@@ -44,23 +43,10 @@ _lock = module_lock()  # guards the making of plans: each is made once
 
 @final
 class KernelFunction:
-    """A Python function of indices and arguments.
-
-    Parameters
-    ----------
-    function : callable
-        Plain Python: what ``@kernel`` decorates.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-
-    Raises
-    ------
-    TypeError
-        It is no plain function, raises, or reads an array from outside.
-    """
+    """A Python function of indices and arguments; no other is taken."""
 
     def __init__(self, function: Callable[..., Any], *, fastmath: bool) -> None:
-        self.names = check_plain(function, "kernel", "def f(i, x, out)")
+        self.names = check_plain(function, "kernel", "def f(i, x, out)", least=2)
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
         self._plans: dict[Any, tuple[Grid, Any, Typing]] = {}
@@ -77,14 +63,14 @@ class KernelFunction:
     ) -> tuple[Grid, Any, Typing]:
         """Return what was compiled for arguments, once: grid, machine code and types.
 
-        ``key`` is all that it depends on beside the number of indices; ``compile_``
-        returns the machine code of what :meth:`typed` returns.
+        ``key`` is all that it depends on beside the number of indices.
         """
         key = indices, *key
         if key not in self._plans:
             with _lock:
                 if key not in self._plans:
                     typing = indices, *types(operands, self.names[indices:], self.name)
+                    self._refuse_writing_nothing(typing)
                     grid = self.typed(*typing, checked=checked)
                     machine = self._refusing_writes(compile_, grid, typing)
                     self._plans[key] = grid, machine, typing
@@ -93,15 +79,7 @@ class KernelFunction:
     def writes(
         self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
     ) -> frozenset[str]:
-        """Return the names of the arrays that it writes.
-
-        Types of arguments and of floats in it are those that it is compiled for.
-
-        Raises
-        ------
-        TypeError
-            It cannot be compiled for them on the CPU, whatever may be written.
-        """
+        """Return the names of the arrays that it writes, as the CPU's compiler says."""
         key = indices, arguments, working
         if key not in self._writes:
             able = tuple(each._replace(writable=True) for each in arguments)
@@ -133,17 +111,39 @@ class KernelFunction:
                 adapter.begin_write(x, self.name, label)
 
     @cached_property
+    def _assigned(self) -> list[ast.expr]:
+        """What stands before the brackets of ``x[…] =``, and atomic updates."""
+        source = sources.find(self.function.__code__)
+        if source is None:
+            return []
+        found, scope = [], FunctionScope(source.node, sources.outside(self.function))
+        for node in ast.walk(source.node):
+            match node:
+                case ast.Subscript(value=value, ctx=ast.Store()):
+                    found.append(value)
+                case ast.Call(func=called) if scope.value(called) in UPDATES:
+                    found.append(node)
+        return found
+
+    @cached_property
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
-        source = sources.find(self.function.__code__)
-        names = []
-        for node in ast.walk(source.node) if source else ():
-            match node:
-                case ast.Subscript(
-                    ast.Attribute(ast.Name(name), "flat"), ctx=ast.Store()
-                ):
-                    names.append(name)
-        return frozenset(names)
+        flat = (x for x in self._assigned if getattr(x, "attr", "") == "flat")
+        return frozenset(ast.unparse(x).removesuffix(".flat") for x in flat)
+
+    def _refuse_writing_nothing(self, typing: Typing) -> None:
+        """Refuse a kernel that writes no array: it would do nothing."""
+        try:
+            written = self._assigned or self.writes(*typing)
+        except TypeError:  # only CUDA may compile it
+            return
+        if not written:
+            place, name = ", ".join(self.names[: typing[0]]), self.names[-1]
+            raise TypeError(
+                f"{self.name} writes into no array, so that nothing is left of what it "
+                f"computes: assign elements, as {name}[{place}] = … ({name} = … but "
+                "names a value)"
+            )
 
     def _refusing_writes(
         self, compile_: Callable[[Grid], Any], grid: Grid, typing: Typing
@@ -202,21 +202,16 @@ class KernelFunction:
         """Return what compilers take."""
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
         check = checked or _config.debug()
-        arrays = {
-            name: k
-            for k, (name, kind) in enumerate(kinds.items())
-            if kind.ndim is not None
-        }
-
-        def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
-            if check:
-                Checks(tree, scope, arrays).visit(tree)
-
-        function = typed(self.function, kinds, working, also)
         if check and not sources.find(self.function.__code__):
             message = f"{self.name}: no source, so that no bounds are checked"
             warnings.warn(message, RuntimeWarning, stacklevel=users_level())
             check = False
+        arrays = {x: k for k, x in enumerate(kinds) if kinds[x].ndim is not None}
+
+        def checking(tree: ast.FunctionDef, scope: FunctionScope) -> None:
+            Checks(tree, scope, arrays).visit(tree)
+
+        function = typed(self.function, kinds, working, checking if check else None)
         return Grid(function, indices, arguments, self.fastmath, check)
 
 
@@ -224,7 +219,7 @@ def typed(
     function: Callable[..., Any],
     kinds: Mapping[str, Argument],
     working: np.dtype[Any],
-    also: Callable[[ast.FunctionDef, FunctionScope], object],
+    also: Rewriting | None,
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
@@ -256,12 +251,14 @@ def _replacement(
 
 
 def check_plain(
-    function: Callable[..., Any], decorator: str, form: str
+    function: Callable[..., Any], decorator: str, form: str, least: int = 0
 ) -> tuple[str, ...]:
-    """Return the names of a function's parameters."""
-    parameters = positional(function) or []
-    if len(parameters) < 2 or any(  # noqa: PLR2004 - what is read, what is written
-        p.default is not inspect.Parameter.empty for p in parameters
+    """Return the names of a function's parameters, of which there are some."""
+    parameters = positional(function)
+    if (
+        parameters is None
+        or len(parameters) < least
+        or any(p.default is not inspect.Parameter.empty for p in parameters)
     ):
         name = getattr(function, "__name__", repr(function))
         raise TypeError(
@@ -282,28 +279,21 @@ SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
 
 
-def host(x: Any, name: str, _: str = "") -> Array | Number:
-    """Return what an argument of a kernel on the CPU is."""
-    adapter = foreign.of(type(x))
-    if adapter is not None:
-        x = adapter.to_native(x, name)
-    if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
-        address, _ = x.__array_interface__["data"]
-        return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
-    if isinstance(x, NUMBERS):
-        return Number(x)
-    raise TypeError(
-        f"{name} takes NumPy and CUDA arrays and numbers, not {type_name(x)}: pass an "
-        "array (of a list xdev.asarray(x), so that writes can be seen; of a masked "
-        "array x.filled(value), or x.data and x.mask); map it over Dask's blocks, "
-        f"xdev.distributed.map(kernel, x) ({PAGE})"
-    )
-
-
 def result_type(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
     """Return the dtype that floats in a function have, of those of its arrays."""
     inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
     return np.result_type(*inexact) if inexact else FLOAT
+
+
+def check_dtype(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse what compiled functions of arrays do not have."""
+    if dtype.char not in SUPPORTED or not dtype.isnative:
+        shown = dtype if dtype.names else dtype.str  # which has the byte order
+        raise TypeError(
+            f"{what} has dtype {shown}, which kernels and generalized ufuncs do not "
+            "have: use bool, integers, float32, float64, complex64 or complex128 in "
+            "native byte order"
+        )
 
 
 def types(
@@ -321,13 +311,7 @@ def types(
     kinds = []
     for x, label in zip(operands, names, strict=True):
         dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
-        if dtype.char not in SUPPORTED or not dtype.isnative:
-            shown = dtype if dtype.names else dtype.str  # which has the byte order
-            raise TypeError(
-                f"{name}: {label} has dtype {shown}, which kernels do not have: use "
-                "bool, integers, float32, float64, complex64 or complex128 in native "
-                "byte order"
-            )
+        check_dtype(dtype, f"{name}: {label}")
         if isinstance(x, Number):
             kinds.append(Argument(dtype))
             continue

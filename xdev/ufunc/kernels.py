@@ -72,29 +72,22 @@ def kernel(function: Any = None, /, *, fastmath: bool = False) -> Any:
         return functools.partial(kernel, fastmath=fastmath)
     plain = function.function if isinstance(function, Kernel) else function
     plain = getattr(plain, "py_func", plain)  # of a function that Numba compiled
-    return Kernel(KernelFunction(plain, fastmath=bool(fastmath)))
+    return Kernel(plain, bool(fastmath))
 
 
 @final
 class Kernel:
-    """A function that runs for every point of a grid: ``k[extents](*arguments)``.
-
-    Parameters
-    ----------
-    typed : KernelFunction
-        The function.
-    """
+    """A function that runs for every point of a grid: ``k[extents](*arguments)``."""
 
     __name__: str
     __qualname__: str
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, typed: KernelFunction) -> None:
-        functools.update_wrapper(self, typed.function)
-        self.function = typed.function
+    def __init__(self, function: Callable[..., Any], fastmath: bool) -> None:
+        self._typed = typed = KernelFunction(function, fastmath=fastmath)
+        functools.update_wrapper(self, function)
         self.__qualname__ = self.__qualname__.removesuffix(sources.INSIDE)
-        self._typed = typed
-        self._name, self._fastmath = typed.name, typed.fastmath
+        self.function, self._name, self._fastmath = function, typed.name, fastmath
         self.__doc__ = self.__doc__ or f"{typed.name}({', '.join(typed.names)})"
         # By kind too, since 3 == 3.0, and 1 == True.
         self._bound = functools.lru_cache(MOST, typed=True)(self._bind)
@@ -129,18 +122,12 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the option."""
-        return sources.pickled(self, _remake, self.function, self._fastmath)
+        return sources.pickled(self, Kernel, self.function, self._fastmath)
 
     def writes(self, indices: int, *args: Any) -> frozenset[str]:
-        """Return the names of the arguments in host memory that it would write.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The arguments are wrong.
-        """
+        """Return the names of the arguments in host memory that it would write."""
         names = self._typed.split(indices, len(args))
-        operands = [kernel_functions.host(x, self._name) for x in args]
+        operands = [HOST.read(x, self._name) for x in args]
         typing = kernel_functions.types(operands, names, self._name)
         return self._typed.writes(indices, *typing)
 
@@ -183,17 +170,7 @@ class Kernel:
 
 @final
 class Bound:
-    """A kernel and the extents that it runs for: ``k[extents]``.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    key : object
-        What stood in the brackets.
-    extents : Extents
-        What that means.
-    """
+    """A kernel and the extents that it runs for: ``k[key]``."""
 
     __slots__ = ("_kernel", "_key", "extents", "launches", "loops")
 
@@ -221,10 +198,6 @@ class Bound:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the kernel and what stood in the brackets."""
         return getitem, (self._kernel, self._key)
-
-
-def _remake(function: Callable[..., Any], fastmath: bool) -> Kernel:
-    return Kernel(KernelFunction(function, fastmath=fastmath))
 
 
 def _is_exactly(x: Any, array: type) -> bool:

@@ -256,10 +256,11 @@ def kind_of(value: object) -> Kind:
     return tuple(map(kind_of, value)) if type(value) is tuple else None
 
 
-def reduces_number(function: object, kinds: Kinds) -> bool:
+def reduces_number(name: str, function: object, kinds: Kinds) -> bool:
     """Say whether a call makes one number of one number, where an array is meant."""
     of_number = bool(kinds) and (is_dtype(kinds[0]) or weak(kinds[0]) is not None)
-    return of_number and any(function is each for each in REDUCTIONS)
+    extreme = name in EXTREMES and len(kinds) == 1
+    return of_number and (extreme or any(function is each for each in REDUCTIONS))
 
 
 def of_call(  # noqa: PLR0911 - one for each function
@@ -383,24 +384,12 @@ def _of_result(inferred: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]
 
 @final
 class Rules:
-    """How a function's integers meet.
+    """How a function's integers meet, by its inputs, and a signature's outputs.
 
-    Parameters
-    ----------
-    inputs, outputs : tuple of numpy.dtype
-        The function's, its results where a signature has them.
-    working : numpy.dtype, optional
-        Instead of the inputs' result type.
-    bounded : bool, optional
-        Instead of what follows from the dtypes: whether integers have NumPy's dtypes,
-        into which literals must fit. A signature means Numba's integers.
-
-    Attributes
-    ----------
-    needs_source : bool
-        Whether those would give other numbers than NumPy's: of bools integers.
-    words : tuple of bool
-        What a key on disk has of the rules, beside the inputs.
+    ``working`` stands instead of the inputs' result type. ``bounded`` says whether
+    integers have NumPy's dtypes, into which literals must fit: a signature means
+    Numba's. Where those would give other numbers, it ``needs_source``. ``words`` are
+    what a key on disk has of the rules, beside the inputs.
     """
 
     def __init__(

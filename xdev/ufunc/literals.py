@@ -63,6 +63,7 @@ def analysed(
     code, tree = function.__code__, copy.deepcopy(source)
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
     scope = FunctionScope(tree, sources.outside(function))
+    _refuse_files_and_texts(function, tree, scope)
     if also:
         also(tree, scope)
     Plain(scope, operators=bool(rules.inputs)).visit(tree)
@@ -85,17 +86,35 @@ def analysed(
     return tree, scope, flow
 
 
+def _refuse_files_and_texts(
+    function: Callable[..., Any], tree: ast.AST, scope: FunctionScope
+) -> None:
+    """Refuse ``open`` and f-strings, of which compilers say nothing that helps."""
+    nodes: Any = ast.walk(tree)
+    for node in nodes:
+        opens = isinstance(node, ast.Call) and scope.builtin(node.func) == "open"
+        if opens or isinstance(node, ast.JoinedStr):
+            raise TypeError(
+                f"{function.__name__} has {ast.unparse(node)}, but compiled code has "
+                "neither files nor text: read the values before and pass them, write "
+                "results into an array, and make text of them after the call\n"
+                f"{shown(function.__code__, node.lineno)}"
+            )
+
+
 def _refuse_without_source(function: Callable[..., Any], rules: Rules) -> None:
     """Refuse integers that compilers widen where there is no source to rewrite."""
     if rules.needs_source:
         inputs = ", ".join(map(str, rules.inputs))
-        code = function.__code__
+        integers, _ = rules.words
+        wide = integers or rules.working.kind == "b"
+        result, code = "int64" if wide else rules.working, function.__code__
         raise TypeError(
             f"{function.__name__}({inputs}): no source was found at "
             f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
             f"have NumPy's dtypes; compilers would give other numbers. {KEEPERS}, "
-            "cast the arguments to int64, or give signatures, as "
-            f'@vectorize(["int64({inputs})"]), which compute in 64 bits'
+            f"or give the types, as @vectorize(['{result}({inputs})']), by which "
+            "integers are computed in 64 bits"
         )
 
 
@@ -115,27 +134,11 @@ def typed(
     also: Rewriting | None = None,
     called: Calling = lambda _, __: None,
 ) -> Typed:
-    """Return the function with its literals typed.
+    """Return the function with its literals typed; as it is, if it has no source.
 
-    It keeps its name, line numbers, defaults, globals and closure.
-
-    Parameters
-    ----------
-    function : callable
-        A Python function; where its source cannot be had it is used as it is.
-    rules : Rules
-        Its inputs' dtypes, and their result type.
-    replace : callable
-        Turns the value of an outside name into what compiled code uses instead.
-    also : callable, optional
-        ``also(tree, scope)`` rewrites the source before.
-    called : callable, optional
-        What calls give, as :class:`Flow` takes it.
-
-    Raises
-    ------
-    TypeError
-        It may read a name before it is assigned.
+    It keeps its name, line numbers, defaults, globals and closure. ``replace`` turns
+    the value of an outside name into what compiled code uses instead; ``also(tree,
+    scope)`` rewrites the source before.
     """
     code = function.__code__
     source = sources.find(code)

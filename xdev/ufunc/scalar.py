@@ -46,22 +46,9 @@ Dtypes = tuple[np.dtype[Any], ...]
 class ScalarFunction:
     """A scalar Python function with its typings, each made once.
 
-    Parameters
-    ----------
-    function : callable
-        A Python function of scalars; several outputs are returned as a tuple.
-    signatures : sequence of (inputs, outputs)
-        Pairs of dtype tuples, tried in this order with safe casting; outputs may be
-        empty, and are inferred then. None for one typing per exact input dtypes.
-    fastmath : bool
-        Whether the compiler may reorder and contract floating point arithmetic.
-    inside : bool
-        Whether it is a plain function that a ufunc calls, which needs no parameter.
-
-    Raises
-    ------
-    TypeError
-        ``function`` is no Python function of one or more positional parameters.
+    Signatures are pairs of inputs and outputs, tried in their order with safe casting;
+    without outputs these are inferred; without any, each combination of input dtypes is
+    a typing. One that stands ``inside``, called by a ufunc, needs no parameter.
     """
 
     def __init__(
