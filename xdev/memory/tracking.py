@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 DEPTH = 8  # frames kept of each block, and more up to the first outside the libraries
 #: Frames of these are not where a user's array was made.
 LIBRARIES = (
-    *("xdev", "numpy", "cupy", "cupyx", "numba", "numba_cuda", "cuda", "dask", "rmm"),
+    *("xdev", "numpy", "cupy", "cupyx", "numba", "numba_cuda", "cuda", "dask"),
     *("array_api_compat", "array_api_strict", "scipy", "torch"),
 )
 
