@@ -107,12 +107,10 @@ def maker(places: Iterable[Place]) -> str:
     >>> maker([(__file__, 3, "f"), ("mine.py", 7, "g"), ("mine.py", 9, "<module>")])
     'mine.py:7'
     """
-    inside: list[Place] = []
-    for place in places:
-        if not is_library(place[0]):
-            return f"{place[0]}:{place[1]}"
-        inside.append(place)
-    return f"{inside[0][0]}:{inside[0][1]}"
+    every = list(places)
+    outside = (place for place in every if not is_library(place[0]))
+    file, line, _ = next(outside, every[0])
+    return f"{file}:{line}"
 
 
 def origin(frames: Frames) -> str:
