@@ -386,6 +386,9 @@ def track() -> Iterator[None]:
 def outstanding(device: object = None, kind: str | None = None) -> list[Outstanding]:
     """Return the live blocks that were made under :func:`track`.
 
+    Call it while that is open, or in a program that runs under ``XDEV_MEMORY_TRACK=1``:
+    where nothing is tracked the list is empty, whatever is in use.
+
     While Python's ``tracemalloc`` traces too, the CPU's host memory includes NumPy's
     own live buffers that were made since it was started; their age is not known, and
     it must keep several frames (``tracemalloc.start(8)``) to see past NumPy's lines.
