@@ -241,7 +241,8 @@ def enough_bytes(nbytes: int | None) -> float:
         enough = index(nbytes)
     except TypeError:
         message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
-        way = f"; of a device, reclaim(device='{nbytes}')" * names_device(nbytes)
+        device = f"; of a device, xdev.memory.reclaim(device='{nbytes}')"
+        way = device if names_device(nbytes) else ""
         raise TypeError(f"{message}, or None for all{way}") from None
     if enough < 0:
         raise ValueError(f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None")
