@@ -71,7 +71,6 @@ matplotlib_figure = _module(  # it draws without a screen
 )
 numba = _module("numba", _AGAIN)
 numba_cuda_mlir = _module("numba_cuda_mlir", CUDA_EXTRA)  # numba-cuda's successor
-rmm = _module("rmm", "pip install rmm-cu13 (CUDA 13) or rmm-cu12 (CUDA 12)")
 scipy_fft = _module("scipy.fft", "pip install scipy")
 scipy_sparse = _module("scipy.sparse", "pip install scipy")
 torch = _module("torch", "install PyTorch, https://pytorch.org/get-started")

@@ -53,7 +53,7 @@ OPERATIONS = {
     "unary": lambda x: (-x, +x, abs(x), ~(x > 0)),
     "axes": lambda x: (x.sum(axis=(0, 1)), x.mean(axis=0, keepdims=True), x.min(1)),
     "numbers": lambda x: (x + 1, 2 - x, 3 * x, 1 / x, x**2, 2.0**x, x // 2, 7 % x),
-    "host scalars": lambda x: (x * np.float64(2), np.float64(2) * x),
+    "host scalars": lambda x: (x * np.float64(2), np.float64(2) * x, np.float64(1) < x),
     "tuples and products": lambda x: (divmod(x, 2), x @ x.T),
     "logic": lambda x: ((x > 0) & (x < 3), (x > 0) | (x == 2), (x > 0) ^ (x != 2)),
     "shifts": lambda x: (x.astype(int) << 1, x.astype(int) >> 1, 1 << x.astype(int)),
@@ -140,17 +140,7 @@ def test_views_share_memory_with_what_they_view():
 
 def test_freed_arrays_are_refused():
     x = fake()
-    view = x[0]
-    with pytest.raises(xdev.InUseError):
-        memory.free(x)
-    with pytest.raises(xdev.InUseError):
-        memory.free(view)
-    del view
-    before = memory.allocated("fake")
-
     memory.free(x)
-
-    assert memory.allocated("fake") < before
     uses = (xdev.sum, xdev.to_numpy, memory.free, np.asarray, lambda x: x + 1, len)
     for use in (*uses, float, lambda x: x[0], lambda x: fake() + x, np.from_dlpack):
         with pytest.raises(xdev.UseAfterFreeError):
@@ -365,15 +355,6 @@ def test_the_refusal_names_both_devices_and_moves_that_work(sign, first, second)
         np.testing.assert_array_equal(
             xdev.to_numpy(result), MIXED[sign](np.eye(2) + 1, np.eye(2) + 1)
         )
-
-
-def test_numpys_scalars_go_anywhere():
-    x = fake()
-
-    for result in (np.float64(2) * x, 2 * x, x * np.float64(2)):
-        assert xdev.device_of(result) == "fake:0"
-        np.testing.assert_array_equal(xdev.to_numpy(result), 2 * VALUES)
-    np.testing.assert_array_equal(xdev.to_numpy(np.float64(1) < x), VALUES > 1)
 
 
 def test_dlpack_leaves_the_device_only_when_told_where_to():

@@ -10,24 +10,8 @@ from xdev.testing import FakeSource
 MIB = 1 << 20
 
 
-@pytest.fixture
-def pool():
-    return Pool(FakeSource(64 * MIB), "async")
-
-
-def test_what_the_source_keeps_is_reserved_and_said_to_be_idle(pool):
-    kept = pool.acquire(MIB)
-    pool.acquire(2 * MIB)
-    stats = pool.stats()
-    assert (stats.allocated, stats.reserved) == (MIB, 3 * MIB)
-    assert stats.idle == stats.cached == 2 * MIB
-    assert (stats.segments, stats.live) == (1, 1)
-    assert pool.acquire(2 * MIB).nbytes == 2 * MIB
-    assert pool.stats().reserved == pool.stats().peak_reserved == 3 * MIB
-    del kept
-
-
-def test_reclaim_waits_only_where_it_has_to_and_returns_what_went(pool):
+def test_reclaim_waits_only_where_it_has_to_and_returns_what_went():
+    pool = Pool(FakeSource(64 * MIB), "async")
     blocks = [pool.acquire(n * MIB, stream=n) for n in (1, 2, 4)]
     pool.state.source.synchronize()
     del blocks[0]

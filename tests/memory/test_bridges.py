@@ -87,7 +87,7 @@ class TestInstallation:
         bridges.uninstall()
         for call in (bridges.install, bridges.uninstall):
             with pytest.raises(ConfigurationError, match="'cupy', 'numba'"):
-                call("cupy", "jax")
+                call("cupy", "rmm")
         assert bridges.installed() == frozenset()
 
     def test_numbas_manager_is_set_and_restored_unless_the_user_chose_one(
@@ -252,7 +252,7 @@ def test_host_arguments_of_numbas_kernels_come_from_the_pool(
     assert isinstance(resource, core_resource)
     assert (resource.is_device_accessible, resource.is_host_accessible) == (True, False)
     for stream in (0, SimpleNamespace(handle=9)):  # in whose order it is dropped
-        resource.deallocate(resource._loans.take(1000, 0), 1000, stream=stream)
+        resource.deallocate(resource.take(1000, 0), 1000, stream=stream)
         assert pool.stats().allocated == 0
     assert ("record", 9) in pool.state.source.log
     manager.retire()

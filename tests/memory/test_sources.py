@@ -77,35 +77,27 @@ def test_a_wrong_address_is_named_and_costs_no_budget(address, text, policy):
     assert pool.budget.reserved == pool.stats().reserved == 0
 
 
-class Failing(FakeSource):
-    """A fake source one call of which fails; any address is as good as another."""
-
-    def __init__(self):
-        super().__init__(128 << 20)
-        self.call, self.left = "", 0
-
-    def fail(self, call, after=0):
-        self.call, self.left = call, after
-
-    def _call(self, kind, *call):
-        if call[0] == self.call:
-            if not self.left:
-                self.call = ""
-                raise RuntimeError(call[0])
-            self.left -= 1
-        super()._call(kind, *call)
-
-
 MIB = 1 << 20
 
 
+def fails_once(pool, call):
+    """Let the next call of that name to a pool's source fail."""
+    source = pool.state.source
+
+    def fail(*_):
+        delattr(source, call)
+        raise RuntimeError(call)
+
+    setattr(source, call, fail)
+
+
 def taken_over(pool):
-    pool.state.source.fail("wait")
+    fails_once(pool, "wait")
     pool.acquire(39 * MIB, 1)
 
 
 def waited_for(pool):
-    pool.state.source.fail("synchronize")
+    fails_once(pool, "synchronize")
     pool.reclaim()
 
 
@@ -113,7 +105,7 @@ def marked(pool, call):
     block = pool.acquire(4 * MIB)
     pool.state.mark(block.chunk, (3,))
     del block
-    pool.state.source.fail(call)
+    fails_once(pool, call)
     pool.stats()
 
 
@@ -128,7 +120,7 @@ def marked(pool, call):
 )
 def test_what_a_failed_call_held_is_not_in_use_while_its_error_lives(act):
     """As in a notebook, which keeps the last error."""
-    pool = Pool(Failing())
+    pool = Pool(FakeSource(128 * MIB))
     held = [pool.acquire(6 * MIB), pool.acquire(5 * MIB, 2), pool.acquire(5 * MIB, 2)]
     pool.acquire(40 * MIB)
     del held[1]

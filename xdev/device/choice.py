@@ -166,9 +166,7 @@ class Device:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Device):
             return self.type == other.type and self.index == other.index
-        if (
-            other is None
-        ):  # at the very end of a process, too, where nothing is imported
+        if other is None:  # also at a process's very end, where nothing is imported
             return NotImplemented
         try:
             return (self.type, self.index) == _parse(other)[:2]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         record_stream,
     )
     from xdev.memory.debugging import check
-    from xdev.memory.history import record_history, snapshot, snapshot_csv
+    from xdev.memory.history import record_history, snapshot
     from xdev.memory.pools import Block, Pool
     from xdev.memory.registry import (
         allocated,
@@ -53,7 +53,7 @@ __all__ = [
     "bridges", "check", "free", "get_limit", "host_array", "is_pinned_address",
     "max_allocated", "max_reserved", "outstanding", "outstanding_by_line", "peak",
     "pinned_array", "pool", "reclaim", "record_history", "record_stream", "reserved",
-    "reset_peak", "set_limit", "snapshot", "snapshot_csv", "stats", "status", "summary",
+    "reset_peak", "set_limit", "snapshot", "stats", "status", "summary",
     "track",
 ]
 # fmt: on

@@ -25,9 +25,10 @@ import ctypes
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.errors import MemoryCorruptionError
@@ -35,8 +36,6 @@ from xdev.memory import hooks, registry, tracking
 from xdev.memory.blocks import round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdev.device import Device
     from xdev.memory.blocks import Chunk, Heap, Policy
     from xdev.memory.sources import Source
@@ -255,19 +254,13 @@ class GuardedSource:
 PIECE = 1 << 20  # looked at in one go: Python's own memory holds a copy [B]
 
 
-class Cells(NamedTuple):
-    """Memory by address: sets bytes, as ``memset`` does; and copies them."""
-
-    fill: Callable[[int, int, int], Any]
-    read: Callable[[int, int], bytes]
-
-
-def host_cells(_: int) -> Cells:
-    """Return the host's: not by NumPy, whose own memory may be what is looked at."""
-    return Cells(ctypes.memset, ctypes.string_at)
-
-
 TO_HOST = 2  # cudaMemcpyDeviceToHost
+
+
+#: Memory by address: sets bytes, as ``memset`` does; and copies them.
+Cells = tuple[Callable[[int, int, int], Any], Callable[[int, int], bytes]]
+#: Not by NumPy, whose own memory may be what is looked at.
+HOST_CELLS: Cells = (ctypes.memset, ctypes.string_at)
 
 
 def cuda_cells(index: int) -> Cells:
@@ -285,15 +278,7 @@ def cuda_cells(index: int) -> Cells:
             cuda.runtime.memcpy(ctypes.addressof(landing), address, nbytes, TO_HOST)
         return landing.raw
 
-    return Cells(fill, read)
-
-
-#: (device type, kind) -> the cells of device number ``index``; others have no bytes.
-CELLS: dict[tuple[str, str], Callable[[int], Any]] = {
-    ("cpu", "host"): host_cells,
-    ("cpu", "pinned"): host_cells,
-    ("cuda", "device"): cuda_cells,
-}
+    return fill, read
 
 
 @final
@@ -329,12 +314,12 @@ def raise_findings() -> None:
 def guarded(
     source: Source, policy: Policy, device: Device, kind: str
 ) -> tuple[Source, Policy]:
-    """Return a source and policy with guards; the driver's own pool has none."""
-    cells = CELLS.get((device.type, kind))
-    if cells is None or policy.asynchronous:
+    """Return a source and policy with guards, where it has bytes of ours."""
+    if device.type == "fake" or policy.asynchronous:  # no bytes; the driver's pool
         return source, policy
     _begin()
-    return GuardedSource(source, cells(device.index)), with_zone(policy)
+    cells = cuda_cells(device.index) if kind == "device" else HOST_CELLS
+    return GuardedSource(source, cells), with_zone(policy)
 
 
 @cache

@@ -2,8 +2,7 @@
 
 A picture shows bytes over time, and where the blocks lie in segments; a snapshot that
 was read from a file does as well. The last events are kept raw.
-``pickle.dump(snapshot(), file)`` opens in https://pytorch.org/memory_viz, and RMM's
-replay benchmark reads the text of :func:`snapshot_csv`.
+``pickle.dump(snapshot(), file)`` opens in https://pytorch.org/memory_viz.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, deque
-from datetime import UTC, datetime
-from itertools import accumulate, chain
-from operator import itemgetter
+from itertools import accumulate
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -133,13 +130,6 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
 
 ACTIVE, PENDING, INACTIVE = "active_allocated", "active_pending_free", "inactive"
 STATES = {LIVE: ACTIVE, WAITING: PENDING, FREE: INACTIVE}
-RMM_HEADER = "Thread,Time,Action,Pointer,Size,Stream"
-#: PyTorch's name of an event, and RMM's; the others are not in RMM's log.
-RMM = {
-    "alloc": "allocate",
-    "free_completed": "free",
-    "oom": "allocate failure",
-}
 
 
 def snapshot(device: object = None, kind: str | None = None) -> dict[str, Any]:
@@ -255,58 +245,6 @@ def _frames(frames: Frames) -> list[dict[str, Any]]:
         {"filename": file, "line": line, "name": name}
         for file, line, name in places_of(frames)
     ]
-
-
-def snapshot_csv(device: object = None, kind: str | None = None) -> str:
-    """Return the recorded events as the log that RMM's logging adaptor writes.
-
-    The blocks that were in use when the record began come first, so the sizes of
-    ``allocate`` less those of ``free`` are :func:`~xdev.memory.allocated`.
-
-    Parameters are :func:`snapshot`'s.
-
-    Returns
-    -------
-    str
-        Comma-separated values under a header: thread, time of day, ``allocate``,
-        ``free`` or ``allocate failure``, address, granted size [B], stream.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> from xdev import memory
-    >>> x = xdev.empty(100_000, device="cpu")
-    >>> memory.record_history()
-    >>> print(snapshot_csv("cpu", "host"))
-    Thread,Time,Action,Pointer,Size,Stream
-    ...,allocate,0x...,800000,0...
-    >>> memory.record_history(False)
-    """
-    found = snapshot(device, kind)
-    traces = found["device_traces"]
-    now = time_ns() // 1000
-    begun = min((event["time_us"] for event in chain(*traces)), default=now)
-    earlier = [
-        {"action": "alloc", "addr": address, "size": size, "time_us": begun}
-        for number in range(len(traces))
-        for address, size in state_after(found, number, 0).blocks.items()
-    ]
-    events = sorted(chain(earlier, *traces), key=itemgetter("time_us"))
-    return "\n".join((RMM_HEADER, *(_row(e) for e in events if e["action"] in RMM)))
-
-
-def _row(event: Mapping[str, Any]) -> str:
-    time = datetime.fromtimestamp(event["time_us"] / 1e6, tz=UTC).astimezone()
-    address, stream = event.get("addr"), event.get("stream", 0)
-    values = (
-        event.get("thread", 0),
-        f"{time:%H:%M:%S.%f}",
-        RMM[event["action"]],
-        "(nil)" if address is None else f"{address:#x}",
-        event["size"],
-        f"{stream:#x}" if stream else 0,
-    )
-    return ",".join(map(str, values))
 
 
 #: What events do to the bytes in use, and to the bytes held; the others nothing.

@@ -16,6 +16,7 @@ from math import inf
 from operator import index, methodcaller
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
+from xdev.device.choice import names_device
 from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError
 from xdev.memory import hooks
@@ -240,7 +241,9 @@ def enough_bytes(nbytes: int | None) -> float:
         enough = index(nbytes)
     except TypeError:
         message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
-        raise TypeError(f"{message}, or None for all") from None
+        device = f"; of a device, xdev.memory.reclaim(device='{nbytes}')"
+        way = device if names_device(nbytes) else ""
+        raise TypeError(f"{message}, or None for all{way}") from None
     if enough < 0:
         raise ValueError(f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None")
     return enough

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 DEPTH = 8  # frames kept of each block, and more up to the first outside the libraries
 #: Frames of these are not where a user's array was made.
 LIBRARIES = (
-    *("xdev", "numpy", "cupy", "cupyx", "numba", "numba_cuda", "cuda", "dask", "rmm"),
+    *("xdev", "numpy", "cupy", "cupyx", "numba", "numba_cuda", "cuda", "dask"),
     *("array_api_compat", "array_api_strict", "scipy", "torch"),
 )
 
@@ -107,12 +107,10 @@ def maker(places: Iterable[Place]) -> str:
     >>> maker([(__file__, 3, "f"), ("mine.py", 7, "g"), ("mine.py", 9, "<module>")])
     'mine.py:7'
     """
-    inside: list[Place] = []
-    for place in places:
-        if not is_library(place[0]):
-            return f"{place[0]}:{place[1]}"
-        inside.append(place)
-    return f"{inside[0][0]}:{inside[0][1]}"
+    every = list(places)
+    outside = (place for place in every if not is_library(place[0]))
+    file, line, _ = next(outside, every[0])
+    return f"{file}:{line}"
 
 
 def origin(frames: Frames) -> str:
@@ -387,6 +385,9 @@ def track() -> Iterator[None]:
 
 def outstanding(device: object = None, kind: str | None = None) -> list[Outstanding]:
     """Return the live blocks that were made under :func:`track`.
+
+    Call it while that is open, or in a program that runs under ``XDEV_MEMORY_TRACK=1``:
+    where nothing is tracked the list is empty, whatever is in use.
 
     While Python's ``tracemalloc`` traces too, the CPU's host memory includes NumPy's
     own live buffers that were made since it was started; their age is not known, and

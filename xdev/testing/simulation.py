@@ -337,9 +337,7 @@ class SimulatedDevice:
         self.now = 0.0
         self.hazards: list[Hazard] = []
         self._serials: list[int] = []  # the handles of all streams that there were
-        self._synchronized: dict[
-            int, int
-        ] = {}  # {serial: count} that the host knows done
+        self._synchronized: dict[int, int] = {}  # by serial: what the host knows done
         self._ranges: list[tuple[int, int, Tenant]] = []  # start, end, last tenant
         self.closed: deque[Queue] = deque()
         self._random = random.Random(seed)  # noqa: S311 - no secret

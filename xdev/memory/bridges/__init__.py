@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
@@ -46,11 +46,10 @@ BRIDGES = {
     "cupy": ("cupy", "xdev.memory.bridges.cupy", "CupyBridge"),
     "numba": ("numba_cuda", "xdev.memory.bridges.numba", "NumbaBridge"),
     "numpy": ("numpy", "xdev.memory.bridges.opt_in", "NumpyBridge"),
-    "rmm": ("rmm", "xdev.memory.bridges.opt_in", "RmmBridge"),
     "torch": ("torch", "xdev.memory.bridges.opt_in", "TorchBridge"),
     "cupy-operators": ("cupy", "xdev.facade.operators", "OperatorsBridge"),
 }
-OPT_IN = {"cupy-operators", "numpy", "rmm", "torch"}  # these go in only by name
+OPT_IN = {"cupy-operators", "numpy", "torch"}  # these go in only by name
 DRIVERLESS = {"cupy-operators", "numpy"}  # these start no device
 
 _lock = module_lock()  # guards the two below
@@ -66,7 +65,7 @@ def install(*names: str) -> None:
 
     Parameters
     ----------
-    *names : {"cupy", "cupy-operators", "numba", "numpy", "rmm", "torch"}
+    *names : {"cupy", "cupy-operators", "numba", "numpy", "torch"}
         Which libraries; without any, CuPy and Numba where they are installed. With
         ``"cupy-operators"`` the operators and reducing methods of CuPy's arrays are the
         engine's kernels.
@@ -106,7 +105,7 @@ def uninstall(*names: str) -> None:
 
     Parameters
     ----------
-    *names : {"cupy", "cupy-operators", "numba", "numpy", "rmm", "torch"}
+    *names : {"cupy", "cupy-operators", "numba", "numpy", "torch"}
         Which libraries; without any, all bridges that are in and can come out.
 
     Raises
@@ -201,37 +200,6 @@ def miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int] | None:
         return pool.take_for_c(nbytes, stream)
     except OutOfMemoryError:
         return None
-
-
-@final
-class Loans:
-    """Blocks that a library holds by address alone.
-
-    Parameters
-    ----------
-    pool : callable
-        Returns the pool; called at the first allocation.
-    """
-
-    def __init__(self, pool: Callable[[], Pool]) -> None:
-        self._pool = cache(pool)
-        self._held: dict[int, Chunk] = {}
-
-    def take(self, nbytes: int, stream: int) -> int:
-        """Return the address of a block that belongs to a stream."""
-        chunk = self._pool().take(nbytes, stream)
-        self._held[chunk.address] = chunk
-        return chunk.address
-
-    def take_back(self, address: int, last: int) -> None:
-        """Take a block back, in the order of a stream; it may run in a finalizer.
-
-        It reads no name of this module: at exit those may be gone before the buffers.
-        """
-        chunk = self._held.pop(address)
-        if last != chunk.stream:  # whose work must end before the next use
-            chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
-        chunk.release(chunk)
 
 
 def _present(name: str) -> bool:

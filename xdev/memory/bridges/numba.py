@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev._forks import immortal
 from xdev.memory import registry
-from xdev.memory.bridges import Loans, device_pool
+from xdev.memory.bridges import device_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block, Pool
 
 LEGACY_STREAM = 0
@@ -136,18 +137,28 @@ def resource_type() -> Any:
         """A pool, as cuda.core sees memory; each buffer holds a block."""
 
         def __init__(self, pool: Pool) -> None:
-            self._pool, self._loans = pool, Loans(lambda: pool)
+            self._pool = pool
+            self._held: dict[int, Chunk] = {}
 
         def allocate(self, size: int, *, stream: Any = None) -> Any:
             """Return a buffer whose block belongs to a stream."""
-            address = self._loans.take(size, _handle(stream))
+            address = self.take(size, _handle(stream))
             return core.Buffer.from_handle(
                 ptr=address, size=size, mr=self, stream=stream
             )
 
+        def take(self, size: int, stream: int) -> int:
+            """Return the address of a block that belongs to a stream."""
+            chunk = self._pool.take(size, stream)
+            self._held[chunk.address] = chunk
+            return chunk.address
+
         def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:  # noqa: ARG002
             """Take a buffer's block back; it may run in a finalizer."""
-            self._loans.take_back(int(ptr), _handle(stream))
+            chunk, last = self._held.pop(int(ptr)), _handle(stream)
+            if last != chunk.stream:  # whose work must end before the next use
+                chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
+            chunk.release(chunk)
 
         @property
         def is_device_accessible(self) -> bool:

@@ -1,4 +1,4 @@
-"""Bridges that go in by name alone: NumPy's buffers, PyTorch's and RMM's device memory.
+"""Bridges that go in by name alone: NumPy's buffers, PyTorch's device memory.
 
 Who owns what, for how long: the pools own the segments, and a library's buffer is a
 block from its making to its end.
@@ -6,17 +6,13 @@ block from its making to its end.
 NumPy and PyTorch call the native tier's C functions, which need neither Python nor its
 lock. Only where no free block of the very class is left do they call Python, and the
 pool's ladder serves: the limit holds, and a refusal is the library's own error.
-
-RMM (RAPIDS Memory Manager) calls Python for each block, by its callback resource. Its
-own pools hold a lock while they ask the resource below them; Python may collect garbage
-in that call, a buffer of the same pool too, and wait for ever: put none on top.
 """
 
 from __future__ import annotations
 
 import atexit
 import ctypes
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -24,15 +20,13 @@ import numpy as np
 
 from xdev import _optional, native
 from xdev._forks import immortal, module_lock
-from xdev.device import Device, devices, registry as backends
-from xdev.device.streams import live_streams
+from xdev.device import Device, devices
 from xdev.errors import ConfigurationError
 from xdev.memory import registry
 from xdev.memory.arrays import POOLED
-from xdev.memory.bridges import Loans, device_pool, miss
+from xdev.memory.bridges import miss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
     from xdev.memory.pools import Pool
@@ -168,66 +162,3 @@ def _throw(torch: Any) -> int:
     library = Path(torch.__file__).parent / "lib" / "libc10.so"
     function = getattr(ctypes.CDLL(str(library)), THROW, None)
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-@cache
-def resource(pools: Callable[[int], Pool], index: int) -> Any:
-    """Return a device's pool as an ``rmm.mr.DeviceMemoryResource``; always the same.
-
-    It stays for the life of the process: C++ code may keep a copy, and that has the
-    bare addresses of Python's functions. A block belongs to the stream that RMM named
-    when it allocated. If RMM names another when it deallocates, which may be in a
-    finalizer, the block also waits for that one's work.
-    """
-    loans = Loans(partial(pools, index))
-
-    def allocate(nbytes: int, stream: Any) -> int:
-        _, handle = stream.__cuda_stream__()
-        return loans.take(nbytes, live_streams.see(handle))
-
-    def deallocate(address: int, _: int, stream: Any) -> None:
-        loans.take_back(address, stream.__cuda_stream__()[1])
-
-    kind = _optional.rmm().mr.CallbackMemoryResource
-    return immortal(kind(allocate, deallocate))
-
-
-@final
-class RmmBridge:
-    """RMM's resource of each device.
-
-    ``uninstall`` puts the former ones back; buffers that are alive stay valid, and
-    their blocks go back to xdev's pool.
-    """
-
-    def __init__(self) -> None:
-        self._mr = _optional.rmm().mr
-        self._before: dict[int, Any] = {}  # the former resources, by device
-
-    def install(self) -> str | None:
-        """Set the resources, unless one is not of RMM's default kind.
-
-        Where no device can be used, the first one's says why when it is asked.
-        """
-        mr = self._mr
-        indices = range(max(1, backends.backend("cuda").count()))
-        before = {index: mr.get_per_device_resource(index) for index in indices}
-        for index, current in before.items():
-            if not isinstance(current, mr.CudaMemoryResource):
-                return (
-                    f"RMM's resource of device {index} was set to {current!r}; to let "
-                    f"xdev's pool in, call rmm.mr.set_per_device_resource({index}, "
-                    f"rmm.mr.CudaMemoryResource()), then "
-                    f"xdev.memory.bridges.install('rmm')"
-                )
-        for index in before:
-            mr.set_per_device_resource(index, resource(device_pool, index))
-        self._before = before
-        return None
-
-    def uninstall(self) -> None:
-        """Put the former resources back, unless somebody set others since."""
-        mr, before, self._before = self._mr, self._before, {}
-        for index, former in before.items():
-            if mr.get_per_device_resource(index) is resource(device_pool, index):
-                mr.set_per_device_resource(index, former)
