@@ -193,12 +193,9 @@ def test_every_statistic_compiles():
         options = {"joining": 256, "statistic": statistic, "masked": True}
         kernel = Reduce(dtype, dtype, dtype, (1, 256)[k % 2], **options)
         assert folding(kernel, dtype)[:4] == b"\x7fELF"
-
-
-def test_columns_of_small_numbers_fit_into_shared_memory():
+    # Columns of small numbers, whose folds have to fit into shared memory.
     source, loop = np.dtype("b"), np.dtype("d")
     kernel = Reduce(source, loop, loop, 8, joining=256, statistic="var", wide=8)
-
     assert folding(kernel, loop)[:4] == b"\x7fELF"
 
 

@@ -132,10 +132,10 @@ def test_many_blocks_and_many_classes_are_found(lists):
     assert len(lists.drain()) == many
 
 
-@pytest.mark.parametrize("nbytes", [-1, -(1 << 63), (1 << 61) + 1, (1 << 63) - 1])
-def test_a_size_that_cannot_be_is_no_hit(lists, nbytes):
+def test_a_size_that_cannot_be_is_no_hit(lists):
     lists.adopt(chunk(1 << 20, 512), 512, free=True)
-    assert lists.take(nbytes, 0) == 0
+    for nbytes in -1, -(1 << 63), (1 << 61) + 1, (1 << 63) - 1:
+        assert lists.take(nbytes, 0) == 0
 
 
 def test_a_chunk_lives_as_long_as_it_is_held(lists):

@@ -18,7 +18,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import cpu_loop, digests, errors, numpy_functions
-from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
+from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice, Emitter
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
 from xdev.compile.formulas import computed, is_half, stored
 
@@ -149,8 +149,9 @@ class Body(NamedTuple):
         lanes = LINE // 2 // max(operand.itemsize for operand in self.operands)
         return {"vectorize.width": max(lanes, 1), "interleave.count": 2}
 
-    def compute(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
+    def compute(self, emitter: Emitter, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function, between the types that are computed with."""
+        context, builder = emitter.context, emitter.builder
         fndesc, signature = self.compiled.fndesc, self.compiled.signature
         context.add_linking_libs([self.library])
         parts = numpy_functions.call(context, builder, fndesc, signature, values)

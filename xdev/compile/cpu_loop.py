@@ -269,8 +269,8 @@ def _elementwise(
     apart: bool = False,
 ) -> None:
     """Emit the loop at given strides."""
-    nin, advice = len(body.inputs), body.advice(apart=apart)
-    compute = partial(body.compute, emitter.context, emitter.builder)
+    nin, compute = len(body.inputs), partial(body.compute, emitter)
+    advice = body.advice(apart=apart)
     emitter.loop(count, rows[:nin], rows[nin:], compute, advice=advice)
 
 
@@ -403,8 +403,7 @@ def _reduce(
     first, values, last = rows
     own = Strided(first.kind, emitter.room(body.inputs[0].itemsize), emitter.intp(0))
     emitter.store(own.kind, emitter.load(own.kind, first.start), own.start)
-    compute = partial(body.compute, emitter.context, emitter.builder)
-    advice = ALONE if alone else None
+    compute, advice = partial(body.compute, emitter), ALONE if alone else None
     emitter.loop(count, [own, values], [own], compute, advice=advice)
     emitter.store(own.kind, emitter.load(own.kind, own.start), last.start)
 
@@ -420,13 +419,12 @@ def _reduce_in_pairs(
     emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any
 ) -> None:
     """Emit the fold of the second operand's values onto the first's, which is one."""
-    b, context, operand = emitter.builder, emitter.context, body.inputs[0]
     into, values, _ = rows
     total = emitter.room(_size(emitter, body))
     emitter.call("fold", _fold, (body,), *values[1:], count, total)
     first = emitter.load(into.kind, into.start)
-    pair = [first, emitter.load(operand.computed, total)]
-    (value,) = body.compute(context, b, pair)
+    folded = emitter.load(body.inputs[0].computed, total)
+    (value,) = body.compute(emitter, [first, folded])
     emitter.store(into.kind, value, into.start)
 
 
@@ -455,7 +453,7 @@ def _fold(emitter: Emitter, body: Body, *arguments: Any) -> None:
             both = stride, b.sub(count, half)
             emitter.call("fold", _fold, (body,), rest, *both, other)
             pair = [emitter.load(kind, place) for place in (target, other)]
-            (value,) = body.compute(emitter.context, b, pair)
+            (value,) = body.compute(emitter, pair)
             emitter.store(kind, value, target)
 
 
@@ -502,8 +500,7 @@ def _pairs(emitter: Emitter, body: Body, size: int, *arguments: Any) -> None:
     right = emitter.at(read, emitter.intp(1), emitter.intp(size))
     pair = [Strided(kind, start, step) for start in (read, right)]
     result = [Strided(kind, written, emitter.intp(size))]
-    compute = partial(body.compute, emitter.context, emitter.builder)
-    emitter.loop(count, pair, result, compute)
+    emitter.loop(count, pair, result, partial(body.compute, emitter))
 
 
 def _clear_exceptions(emitter: Emitter, which: int) -> None:

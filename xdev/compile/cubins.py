@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 Dtypes = tuple[np.dtype[Any], ...]
 Macros = list[tuple[str, str]]
 FUNCTION = "xdev_function"
+FOLDER = Path(__file__).parent / "templates"
 BLOCK = 256
 ITEMS = 4  # elements a thread of the strided kernel computes
 ACCESS = 16  # bytes of the widest access to memory
@@ -150,7 +151,7 @@ class Elementwise(NamedTuple):
         }
         outputs = [o.loop for o in self.operands if o.kind == "Output"]
         inputs = [o.loop for o in self.operands if o.kind != "Output"]
-        return _macros(values, inputs, outputs)
+        return function_macros(values, inputs, outputs)
 
 
 class Reduce(NamedTuple):
@@ -229,7 +230,7 @@ class Reduce(NamedTuple):
             "WIDE": self.wide,
             "STATISTIC": STATISTICS.index(self.statistic),
         }
-        return _macros(numbers, (self.loop, self.loop), (self.loop,))
+        return function_macros(numbers, (self.loop, self.loop), (self.loop,))
 
 
 #: A running fold along lines: no more than group, dimensions and types is its own.
@@ -267,15 +268,15 @@ class Scatter(NamedTuple):
     def macros(self) -> Macros:
         """Return the template's macros."""
         numbers = {"BINARY": int(self.value is not None)}
-        return _macros(numbers, self.inputs, (self.output,))
+        return function_macros(numbers, self.inputs, (self.output,))
 
 
-def _macros(
+def function_macros(
     values: Mapping[str, object],
     inputs: Sequence[np.dtype[Any]],
     outputs: Sequence[np.dtype[Any]],
 ) -> Macros:
-    """Return a template's macros: its own, and those of the function's pointers."""
+    """Return macros of a template: its own, and those of the function's pointers."""
     reads = [f"const {cpp_name(computed(dtype))}*" for dtype in inputs]
     writes = [f"{cpp_name(computed(dtype))}*" for dtype in outputs]
     signature = ",".join([*reads, *writes])
@@ -335,7 +336,7 @@ def build(
     """Compile a template, and link it with a function's LTO-IR: a cubin, and a name."""
     arch = "sm_{}{}".format(*capability)
     with explained():
-        source = (_folder() / f"{template}.cu").read_text()
+        source = (FOLDER / f"{template}.cu").read_text()
         part, symbol = _compiled(
             source, entry, tuple(macros), arch, "ltoir", fma=fastmath
         )
@@ -356,7 +357,7 @@ def expressed(
     defines :data:`FUNCTION`, and ``folders`` are where else its headers are.
     """
     arch, macros = "sm_{}{}".format(*capability), tuple(kernel.macros())
-    source = function + (_folder() / f"{kernel.template}.cu").read_text()
+    source = function + (FOLDER / f"{kernel.template}.cu").read_text()
     options = {"fma": fastmath, "folders": tuple(folders)}
     with explained():
         return _compiled(source, kernel.entry, macros, arch, "cubin", **options)
@@ -382,7 +383,7 @@ def _compiled(
         std="c++20",
         device_as_default_execution_space=True,  # of lambdas with template parameters
         fma=fma,
-        include_path=[str(_folder()), *folders],
+        include_path=[str(FOLDER), *folders],
         define_macro=list(macros),
         **(linked if code == "ltoir" else {}),
     )
@@ -390,11 +391,6 @@ def _compiled(
     result = program.compile(code, name_expressions=(entry,))
     symbol = result.symbol_mapping[entry]
     return bytes(result.code), symbol.decode() if isinstance(symbol, bytes) else symbol
-
-
-@cache
-def _folder() -> Path:
-    return Path(__file__).parent / "templates"
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:

@@ -123,19 +123,14 @@ def _divisions(*, library: bool) -> dict[str, Entry]:
 
 def _complex(*, library: bool) -> dict[str, Entry]:
     """Return the entries of complex numbers."""
-    python = {
-        name: _python(getattr(formulas, name)) for name in ("exp", "log", "power")
-    }
-    named = dict(python)
-    if library:
-        named = {k: _library(symbol) for k, symbol in formulas.LIBRARY.items()}
-    named["absolute"], named["multiply"] = _absolute, _python(_product)
-    named["power"] = named["float_power"] = _powers(named["power"])
-    for name in ("exp2", "expm1", "log1p", "log2", "log10", "sign"):
-        named[name] = _python(getattr(formulas, name))
+    own = ["exp2", "expm1", "log1p", "log2", "log10", "sign"]
     if not library:
-        named["rint"] = _python(formulas.rint)
-    return named
+        own += "exp", "log", "power", "rint"
+    named = {name: _python(getattr(formulas, name)) for name in own}
+    if library:
+        named |= {k: _library(symbol) for k, symbol in formulas.LIBRARY.items()}
+    named["power"] = named["float_power"] = _powers(named["power"])
+    return named | {"absolute": _absolute, "multiply": _python(_product)}
 
 
 def _python(function: Callable[..., Any]) -> Entry:

@@ -21,8 +21,8 @@ struct Idle {
     __device__ Index lead(Index other) const { return other; }
     __device__ bool aligned(Index) const { return true; }
     __device__ bool can_store(Index) const { return true; }
+    template <bool ALIGNED>
     __device__ void load(Index) {}
-    __device__ void load_any(Index) {}
     __device__ void load_one(int, Index) {}
     __device__ void store(Index) const {}
     __device__ void store_one(int, Index) const {}
@@ -42,22 +42,14 @@ struct Linear : Idle {
     {
         return chunk<Storage, LANES>::aligned(data + start);
     }
-    __device__ void take(const chunk<Storage, LANES>& block)
-    {
-#pragma unroll
-        for (int i = 0; i < LANES; ++i) value[i] = read<Storage, Loop>(block.value + i);
-    }
+    template <bool ALIGNED>
     __device__ void load(Index start)
     {
         chunk<Storage, LANES> block;
-        block.load(data + start);
-        take(block);
-    }
-    __device__ void load_any(Index start)
-    {
-        chunk<Storage, LANES> block;
-        block.load_any(data + start);
-        take(block);
+        if constexpr (ALIGNED) block.load(data + start);
+        else block.load_any(data + start);
+#pragma unroll
+        for (int i = 0; i < LANES; ++i) value[i] = read<Storage, Loop>(block.value + i);
     }
     __device__ void load_one(int lane, Index i) { value[lane] = read<Storage, Loop>(data + i); }
     __device__ auto at(int lane) const { return value + lane; }
@@ -144,9 +136,9 @@ __device__ inline void run(Index n, Index group, Operand... operand)
     const bool wide = whole && (operand.can_store(start) & ...);
     if (wide) {
         if ((operand.aligned(start) & ...)) {
-            (operand.load(start), ...);
+            (operand.template load<true>(start), ...);
         } else {
-            (operand.load_any(start), ...);
+            (operand.template load<false>(start), ...);
         }
     } else if constexpr (LANES > FEW) {
         by_few(n, start, operand...);
