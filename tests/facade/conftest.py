@@ -117,6 +117,8 @@ CALLS = [
     xp.tile(A, (2, 1, 2)), xp.tril(A, k=-1), xp.triu(A, k=1), xp.unstack(A, axis=1),
     xp.var(A, keepdims=True), xp.vecdot(A, B), xp.where(L, A, B), xp.zeros_like(A),
     xp.fft.fft(C, norm="ortho"), xp.fft.ifft(C, n=6), xp.fft.ifftn(A + 0j, axes=(0,)),
+    xp.fft.fftn(A + 0j, s=(3, 4), axes=(1, 0)), xp.fft.rfftn(A, s=(3, 4), axes=(1, 0)),
+    xp.fft.irfftn(A + 0j, s=(3, 4), axes=(1, 0)),
     xp.fft.rfft(A, axis=0), xp.fft.fftshift(A, axes=1), xp.linalg.diagonal(S, offset=1),
     xp.linalg.matrix_power(S, 3), xp.linalg.svd(A, full_matrices=False),
     xp.linalg.tensordot(A, B, axes=((0, 1), (0, 1))), xp.linalg.trace(S, offset=-1),

@@ -14,7 +14,7 @@ import pytest
 from running import host, there
 
 import xdev
-from xdev.compile.cubins import _folder, computed
+from xdev.compile.cubins import FOLDER, computed
 from xdev.ufunc import expressions
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -117,7 +117,7 @@ def compiled(tmp_path_factory):
     text += '#include "functions.cuh"\n' + "".join(parts)
     file, made = folder / "f.cpp", folder / "f.so"
     file.write_text(text)
-    includes = [f"-I{_folder()}", f"-I{expressions._headers()}"]
+    includes = [f"-I{FOLDER}", f"-I{expressions._headers()}"]
     options = [
         "-std=c++20",
         "-DXDEV_BLOCK=256",
