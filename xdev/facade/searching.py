@@ -475,12 +475,8 @@ def isin(x1: Any, x2: Any, /, *more: Never, invert: bool = False) -> Any:
 
 @overload
 def unique_all(x: Numpys, /) -> UniqueAll[Numpys, NDArray[np.intp]]: ...
-
-
 @overload
 def unique_all(x: Array, /) -> UniqueAll[Array, Array]: ...
-
-
 def unique_all(x: Any, /) -> Any:
     """Distinct values, where each is first, how to rebuild ``x``, and how often.
 
@@ -510,12 +506,8 @@ def unique_all(x: Any, /) -> Any:
 
 @overload
 def unique_counts(x: Numpys, /) -> UniqueCounts[Numpys, NDArray[np.intp]]: ...
-
-
 @overload
 def unique_counts(x: Array, /) -> UniqueCounts[Array, Array]: ...
-
-
 def unique_counts(x: Any, /) -> Any:
     """Distinct values, and how often each is there.
 
@@ -545,12 +537,8 @@ def unique_counts(x: Any, /) -> Any:
 
 @overload
 def unique_inverse(x: Numpys, /) -> UniqueInverse[Numpys, NDArray[np.intp]]: ...
-
-
 @overload
 def unique_inverse(x: Array, /) -> UniqueInverse[Array, Array]: ...
-
-
 def unique_inverse(x: Any, /) -> Any:
     """Distinct values, and the indices that rebuild ``x`` from them.
 

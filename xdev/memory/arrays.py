@@ -232,8 +232,8 @@ def record_stream(x: Any, stream: object) -> None:
     TypeError
         ``stream`` is neither a stream nor an int.
     ValueError
-        It is not a handle, or the array's memory is not a pool's; on a stream of the
-        CPU, whose work is done when a call returns, that is no error.
+        It is not a handle, or the array's memory is not a pool's (of NumPy's arrays
+        that is no error where the stream is the CPU's).
     UseAfterFreeError
         It was freed.
 
@@ -252,7 +252,7 @@ def record_stream(x: Any, stream: object) -> None:
     chunk: Any = find(_address(x))
     if chunk is not None:
         chunk.segment.owner.mark(chunk, (live_streams.see(stream),))
-    elif str(getattr(stream, "device", None)) != "cpu":  # where its work is done
+    elif not isinstance(x, ndarray) or str(getattr(stream, "device", "")) != "cpu":
         raise ValueError(
             f"this {type(x).__name__} does not lie in memory of xdev's pools (nor do "
             "NumPy's own arrays, and those below 64 KiB): keep it until "
