@@ -123,8 +123,12 @@ debug = _choice("XDEV_DEBUG", SWITCHES, "off")
 def device() -> str:
     """Return ``XDEV_DEVICE``: auto, cpu, cuda, cuda:N, fake or fake:N."""
     text = _read("XDEV_DEVICE") or "auto"
-    if not re.fullmatch(r"auto|cpu|(cuda|fake)(:\d{1,9})?", text, re.ASCII):
-        raise _refuse("XDEV_DEVICE", text, "auto, cpu, cuda, cuda:N, fake or fake:N")
+    devices = re.compile(r"auto|cpu|(cuda|fake)(:\d{1,9})?", re.ASCII)
+    if not devices.fullmatch(text):
+        valid = "auto, cpu, cuda, cuda:N, fake or fake:N"
+        if devices.fullmatch(text.lower()):
+            valid = f"{text.lower()}, in lower case; there are {valid}"
+        raise _refuse("XDEV_DEVICE", text, valid)
     return text
 
 

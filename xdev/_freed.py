@@ -70,11 +70,10 @@ def note(x: Any, line: str = "") -> None:
     _noted[key] = weakref.ref(x, lambda _: _noted.pop(key, None)), line
 
 
-def refuse(name: str, *arguments: object) -> None:
-    """Raise UseAfterFreeError if one of a function's arguments was freed."""
-    for number, x in enumerate(arguments):
-        if is_freed(x):
-            raise use_after_free(x, f"{name}: argument {number}")
+def refuse(name: str, x: object) -> None:
+    """Raise UseAfterFreeError if the array that a function got was freed."""
+    if is_freed(x):
+        raise use_after_free(x, f"{name}: the array")
 
 
 def use_after_free(x: Any, what: str = "this array") -> UseAfterFreeError:

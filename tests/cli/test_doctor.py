@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -96,6 +97,12 @@ def not_built(m):
     m.patch.setenv("PATH", str(m.folder))
 
 
+def beside_an_installed_one(m):
+    not_built(m)
+    (m.folder / "xdev" / "native").mkdir(parents=True)
+    m.patch.syspath_prepend(m.folder)
+
+
 def open_cache(m):
     m.patch.setattr(_config, "cache_dir", lambda: m.folder / "cache")
     (m.folder / "cache").mkdir()
@@ -178,6 +185,8 @@ SETUPS = [
     (not_built, "native part", "warning",
      "the native part is not built", "install a C compiler",
      "python -m pip install -e . in xdev's checkout"),
+    (beside_an_installed_one, "native part", "warning", "the native part is not built",
+     "run xdev doctor, or leave ", "it hides the installed xdev"),
     (open_cache, "kernel cache", "broken", "/cache", OWN),
     (full_disk, "kernel cache", "broken",
      "/cache is on a disk with 1.000 MiB free", "make room there, or", OWN),
@@ -244,6 +253,9 @@ def test_what_pip_and_the_environment_leave(python, tmp_path):
         "skipped memory limit: it depends on a setting that is not valid",
     ):
         assert words in told
+    many = re.search(r"(\d+) warnings?, ", told)
+    assert many
+    assert many[0] == f"{many[1]} warning{'s' * (many[1] != '1')}, "
 
 
 def test_without_a_gpu_asked_for_nothing_of_cuda_is_missed(python, tmp_path):

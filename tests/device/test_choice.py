@@ -133,6 +133,7 @@ def test_set_default_device_and_back():
         ("", "cpu"),
         ("auto", "cpu"),
         ("gpu", "XDEV_DEVICE='gpu' is not valid: use auto, cpu, cuda, cuda:N"),
+        ("FAKE:0", "is not valid: use fake:0, in lower case; there are auto, cpu"),
         ("cuda", "DeviceUnavailableError: cuda:0 cannot be used"),
     ],
 )

@@ -74,7 +74,12 @@ TYPE_ERRORS = {
     "eye(2.5)": r"eye: n_rows is .*: give a whole",
     "linspace(0, 1, [2])": r"linspace: num is .*: give a whole",
     "asarray([1, {}], dtype='f8')": ".",
+    # a device for a data type
+    "zeros(3, 'fake')": r"'fake' is a device .*: give device='fake'",
+    "ones(3, 'cuda:0')": r"is a device .*: give device='cuda:0'",
+    "zeros(3, 'float23')": r"'float23' is not a data type of \w+: use one of xdev",
     # ufuncs
+    "round(f, decimals=2)": r"'decimals'; .*; xdev\.numpy\.round takes decimals",
     "add(x1=f, x2=f, other=1)": r"xdev\.add\(\) takes 'x1' positionally",
     "add(f, f, out=None, b=1, a=2)": r"xdev\.add\(\) has no keyword 'b'",
     "add.reduce([1.0, 2.0])": rf"xdev\.add\.reduce: array {NO_ARRAY}list",

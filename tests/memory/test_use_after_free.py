@@ -197,6 +197,17 @@ def test_transfers_and_memory_functions_refuse_freed_arrays(x):
             call()
 
 
+def test_the_argument_is_named():
+    @xdev.kernel
+    def k(i, out):
+        out[i] = 0
+
+    x = freed()
+    for call, name in ((k[3], "k: out"), (memory.free, "xdev.memory.free: the array")):
+        with pytest.raises(UseAfterFreeError, match=f"{name} of shape"):
+            call(x)
+
+
 @pytest.mark.parametrize("pooled", [True, False])
 def test_direct_use_in_numpy_computes_nothing_and_touches_nothing(pooled):
     own = np.ones(SHAPE)

@@ -125,7 +125,7 @@ def test_the_device_is_that_of_what_is_named_given_or_returned(machine):
             for name in ("number", "repeat")
             for wrong in (0, 1.5, "3", True, np.int64(-1), np.ones(2))
         ),
-        ((np.ones(3),), {}, TypeError, r"its arguments, not a ndarray$"),
+        ((np.ones(3),), {}, TypeError, r"as xdev.timeit\(f, x\), not a ndarray$"),
         ((list,), {"setup": "x = 1"}, TypeError, "setup and globals are for stat"),
         ((list,), {"globals": {}}, TypeError, "setup and globals are for statements"),
         (("x", "x = 1"), {"setup": "y"}, TypeError, "no arguments but its setup"),

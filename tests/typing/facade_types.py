@@ -178,6 +178,11 @@ def numpys(x: NDArray[np.float64]) -> None:
     assert_type(xp.add(np.float64(1), x), NDArray[np.float64])
     assert_type(xp.where(x > 0, x, 0.0), NDArray[np.float64])
     assert_type(xp.linalg.svd(x).S, NDArray[np.float64])
+    assert_type(xp.unique_all(x).values, NDArray[np.float64])
+    assert_type(xp.unique_all(x).indices, NDArray[np.intp])
+    assert_type(xp.unique_counts(x).counts, NDArray[np.intp])
+    assert_type(xp.unique_inverse(x).inverse_indices, NDArray[np.intp])
+    assert_type(x[xp.unique_inverse(x).inverse_indices], NDArray[np.float64])
 
 
 def data_types(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
             if way:
                 print(info.in_columns(f"{'':<8} -> {way}", 12))
         counts = Counter(level for _, level, *_ in findings)
-        print(*(f"{counts[level]} {level}" for level in LEVELS), sep=", ")
+        plural = {WARNING: "s" * (counts[WARNING] != 1)}
+        print(*(f"{counts[x]} {x}{plural.get(x, '')}" for x in LEVELS), sep=", ")
     return int(any(level == BROKEN for _, level, *_ in findings))
 
 
@@ -118,6 +121,10 @@ def compiled() -> Iterator[Problem]:
         way = REINSTALL
         if not any(map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))):
             way = f"install a C compiler, as by apt install gcc, then {REINSTALL}"
+        own = Path(native.__file__).parents[1]
+        others = (Path(folder, "xdev") for folder in sys.path)
+        if any((x / "native").is_dir() and not x.samefile(own) for x in others):
+            way = f"run xdev doctor, or leave {own.parent}: it hides the installed xdev"
     what = f"the native part is {native.STATE}; small calls take several times as long"
     yield WARNING, what, way
 

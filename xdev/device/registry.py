@@ -149,7 +149,10 @@ def backend(type: str) -> Backend:
 def unknown(name: str) -> str:
     """Return the text of an error for a name that is not a device's."""
     indexed = ", ".join(f'"{kind}", "{kind}:N"' for kind in _types() if kind != "cpu")
-    return f'no device is called {name!r}: use "cpu", {indexed}, N from 0'
+    valid = f'"cpu", {indexed}, N from 0'
+    if name.lower() in _types():
+        valid = f'"{name.lower()}", in lower case; there are {valid}'
+    return f"no device is called {name!r}: use {valid}"
 
 
 def backends() -> dict[str, Backend]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from xdev.device.choice import names_device
 from xdev.ufunc.argument_errors import misfit, read_only, wrong_dtype
 
 if TYPE_CHECKING:  # protocols and named tuples take long to make
@@ -49,25 +50,27 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
     Out: TypeAlias = Operand | None
     Beside: TypeAlias = "HasDtype | Number"  # what an operand may meet
 
-    class UniqueAll(NamedTuple, Generic[Array]):
+    Integers = TypeVar("Integers")  # an array of the same library as another's
+
+    class UniqueAll(NamedTuple, Generic[Array, Integers]):
         """Of ``unique_all``."""
 
         values: Array
-        indices: Array
-        inverse_indices: Array
-        counts: Array
+        indices: Integers
+        inverse_indices: Integers
+        counts: Integers
 
-    class UniqueCounts(NamedTuple, Generic[Array]):
+    class UniqueCounts(NamedTuple, Generic[Array, Integers]):
         """Of ``unique_counts``."""
 
         values: Array
-        counts: Array
+        counts: Integers
 
-    class UniqueInverse(NamedTuple, Generic[Array]):
+    class UniqueInverse(NamedTuple, Generic[Array, Integers]):
         """Of ``unique_inverse``."""
 
         values: Array
-        inverse_indices: Array
+        inverse_indices: Integers
 
     class Eig(NamedTuple, Generic[Array]):
         """Of ``linalg.eig`` and ``linalg.eigh``."""
@@ -302,6 +305,8 @@ def unknown(dtype: Any, library: str) -> TypeError:
     text = f"{dtype!r} is not a data type of {library}: use one of {names}"
     if type(dtype) is int:
         text += "; the extents of a shape go in one tuple, as in xdev.zeros((2, 3))"
+    elif type(dtype) is str and names_device(dtype):
+        text = f"{dtype!r} is a device and no data type: give device={dtype!r}"
     return TypeError(text)
 
 

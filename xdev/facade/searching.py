@@ -15,7 +15,7 @@ from xdev.facade.dispatch import (
 )
 
 if TYPE_CHECKING:
-    from typing import Never
+    from typing import Never, TypeVar
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         UniqueCounts,
         UniqueInverse,
     )
+
+    Numpys = TypeVar("Numpys", bound=NDArray[Any])
 
 __all__ = [
     "argmax", "argmin", "argsort", "count_nonzero", "isin", "nonzero",
@@ -471,7 +473,11 @@ def isin(x1: Any, x2: Any, /, *more: Never, invert: bool = False) -> Any:
     return function(*values, invert=invert)
 
 
-def unique_all(x: Array, /) -> UniqueAll[Array]:
+@overload
+def unique_all(x: Numpys, /) -> UniqueAll[Numpys, NDArray[np.intp]]: ...
+@overload
+def unique_all(x: Array, /) -> UniqueAll[Array, Array]: ...
+def unique_all(x: Any, /) -> Any:
     """Distinct values, where each is first, how to rebuild ``x``, and how often.
 
     Parameters
@@ -498,7 +504,11 @@ def unique_all(x: Array, /) -> UniqueAll[Array]:
     return dispatch("unique_all", x)(x)
 
 
-def unique_counts(x: Array, /) -> UniqueCounts[Array]:
+@overload
+def unique_counts(x: Numpys, /) -> UniqueCounts[Numpys, NDArray[np.intp]]: ...
+@overload
+def unique_counts(x: Array, /) -> UniqueCounts[Array, Array]: ...
+def unique_counts(x: Any, /) -> Any:
     """Distinct values, and how often each is there.
 
     Parameters
@@ -525,7 +535,11 @@ def unique_counts(x: Array, /) -> UniqueCounts[Array]:
     return dispatch("unique_counts", x)(x)
 
 
-def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
+@overload
+def unique_inverse(x: Numpys, /) -> UniqueInverse[Numpys, NDArray[np.intp]]: ...
+@overload
+def unique_inverse(x: Array, /) -> UniqueInverse[Array, Array]: ...
+def unique_inverse(x: Any, /) -> Any:
     """Distinct values, and the indices that rebuild ``x`` from them.
 
     Parameters

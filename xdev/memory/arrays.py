@@ -51,10 +51,6 @@ if TYPE_CHECKING:
 UNTOUCHED = 32 << 20
 POOLED = 64 << 10  # smaller arrays are NumPy's business, but while tracking is on [B]
 PINNED = 1  # cudaMemoryTypeHost
-FOREIGN = (
-    "does not lie in memory of xdev's pools: drop it (NumPy keeps its own arrays, and "
-    "those below 64 KiB)"
-)
 
 
 @final
@@ -236,7 +232,8 @@ def record_stream(x: Any, stream: object) -> None:
     TypeError
         ``stream`` is neither a stream nor an int.
     ValueError
-        It is not a handle, or the array's memory is not a pool's.
+        It is not a handle, or the array's memory is not a pool's (of NumPy's arrays
+        that is no error where the stream is the CPU's).
     UseAfterFreeError
         It was freed.
 
@@ -253,9 +250,14 @@ def record_stream(x: Any, stream: object) -> None:
     if is_fake(x):
         return  # its work is done when a call returns
     chunk: Any = find(_address(x))
-    if chunk is None:
-        raise ValueError(f"this {type(x).__name__} {FOREIGN}")
-    chunk.segment.owner.mark(chunk, (live_streams.see(stream),))
+    if chunk is not None:
+        chunk.segment.owner.mark(chunk, (live_streams.see(stream),))
+    elif not isinstance(x, ndarray) or str(getattr(stream, "device", "")) != "cpu":
+        raise ValueError(
+            f"this {type(x).__name__} does not lie in memory of xdev's pools (nor do "
+            "NumPy's own arrays, and those below 64 KiB): keep it until "
+            "stream.synchronize() returns"
+        )
 
 
 def mark_uses(

@@ -561,7 +561,10 @@ def timeit(
             raise
     elif not callable(f):
         kind = type(f).__name__
-        raise TypeError(f"timeit takes a function and its arguments, not a {kind}")
+        raise TypeError(
+            f"timeit takes a function and its arguments, as xdev.timeit(f, x), not a "
+            f"{kind}"
+        )
     elif setup != "pass" or globals is not None:
         raise TypeError(
             "setup and globals are for statements: give a function its arguments, "

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, final, overload
 from numpy import ndarray
 
 from xdev import _optional, native
-from xdev._freed import refuse
 from xdev._plain_calls import BYTES
 from xdev.ufunc import calls, kernel_functions, sources
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
+from xdev.ufunc.inputs import refuse
 from xdev.ufunc.kernel_functions import KernelFunction
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Kernel:
                 function.split(extents.dimensions, len(args)),
             )
         else:
-            refuse(self._name, *args)
+            refuse(self._name, function.split(extents.dimensions, len(args)), args)
             loop, _ = run(function, extents, args, HOST)
             if loop is not None and all(_is_exactly(x, ndarray) for x in args):
                 if len(bound.loops) >= MOST:

@@ -232,6 +232,8 @@ def call(
                 raise TypeError(message)
             valid = ", ".join(valid_keywords)
             message = f"{name}() has no keyword {keyword!r}; valid are {valid}"
+            if (name, keyword) == ("xdev.round", "decimals"):
+                message += "; xdev.numpy.round takes decimals"
             raise TypeError(message)
     inputs, outs = bound(definition, args, out)
     if not keywords and (len(args) < nin or (not outs and (has_out or args[nin:]))):
