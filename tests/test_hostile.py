@@ -450,3 +450,16 @@ def test_after_interrupts_anywhere_nothing_is_lost(python, tmp_path, where, nati
     program.write_text(INTERRUPTED)
     run = python(program, 1, XDEV_DEVICE=where, XDEV_NATIVE=native)
     assert run.returncode == 0, run.stderr
+
+
+def test_what_is_no_argument_is_named():
+    with pytest.raises(TypeError, match=r"empty_like: x is not an array but bytes"):
+        xdev.empty_like(b"", device="cpu", chunks=2)
+    with pytest.raises(TypeError, match="timer is 0"):
+        xdev.timeit(len, "", timer=0)
+    with pytest.raises(TypeError, match=r"shape is 3 .*give a tuple"):
+        memory.host_array(3, np.dtype("f8"))
+    np.testing.assert_array_equal(xdev.repeat(True, np.array([3])), [True] * 3)
+    out = np.zeros(3)
+    xdev.tanh(0.5, where=np.ones(3, bool), out=out)
+    np.testing.assert_array_equal(out, np.tanh([0.5] * 3))
