@@ -186,7 +186,7 @@ def pinned_array(
 
 def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Return the bytes of an array of a shape, or raise ValueError [B]."""
-    if not isinstance(shape, tuple) or not isinstance(dtype, np.dtype):
+    if not (isinstance(shape, tuple | list) and isinstance(dtype, np.dtype)):
         raise TypeError(
             f"shape is {shape!r} and dtype {dtype!r}: give a tuple of whole numbers, "
             f"(n,), and numpy.dtype(name)"
