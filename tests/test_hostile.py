@@ -323,6 +323,8 @@ MAKERS = {
     "repeat": lambda n: xdev.repeat(xdev.ones(2), n),
     "fft": lambda n: xdev.fft.fft(xdev.ones(2), n=n),
     "random": lambda n: random.default_rng(1).random(n),
+    "spawn": lambda n: random.default_rng(1).spawn(n),
+    "host_array": lambda n: memory.host_array((n,), np.dtype("f8")),
     "empty_pinned": lambda n: xdev.empty_pinned(n, "uint8"),
     "a kernel": lambda n: copied[n](xdev.ones(2), xdev.ones(2)),
     "acquire": POOL.acquire,
@@ -353,11 +355,11 @@ def test_counts_whose_sum_overflows_are_refused(here, count):
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("n", [5, 6, 7, 2**80])
+@pytest.mark.parametrize("n", [5, 6, 7, 2**80, np.uint64(2**64 - 1)])
 def test_differences_past_the_end_are_none_at_once(n):
     x = np.arange(12.0).reshape(2, 6)
     result = xdev.to_numpy(xdev.diff(xdev.asarray(x), n=n))
-    np.testing.assert_array_equal(result, np.diff(x, n=min(n, 6)), strict=True)
+    np.testing.assert_array_equal(result, np.diff(x, n=min(int(n), 6)), strict=True)
 
 
 # -- interrupts -----------------------------------------------------------------------
@@ -448,3 +450,16 @@ def test_after_interrupts_anywhere_nothing_is_lost(python, tmp_path, where, nati
     program.write_text(INTERRUPTED)
     run = python(program, 1, XDEV_DEVICE=where, XDEV_NATIVE=native)
     assert run.returncode == 0, run.stderr
+
+
+def test_what_is_no_argument_is_named():
+    with pytest.raises(TypeError, match=r"empty_like: x is not an array but bytes"):
+        xdev.empty_like(b"", device="cpu", chunks=2)
+    with pytest.raises(TypeError, match="timer is 0"):
+        xdev.timeit(len, "", timer=0)
+    with pytest.raises(TypeError, match=r"shape is 3 .*give a tuple"):
+        memory.host_array(3, np.dtype("f8"))
+    np.testing.assert_array_equal(xdev.repeat(True, np.array([3])), [True] * 3)
+    out = np.zeros(3)
+    xdev.tanh(0.5, where=np.ones(3, bool), out=out)
+    np.testing.assert_array_equal(out, np.tanh([0.5] * 3))

@@ -46,7 +46,13 @@ TYPE_ERRORS = {
         for make in ("full(2, {}, dtype='f8')", "full_like(f, {})")
         for value in (
             *("None", "'a'", "[1, 2]", "object()", "np.datetime64('2025')"),
-            *("np.ones(3)", "np.asarray('a')", "np.asarray(None)", "np.void(b'ab')"),
+            *(
+                "np.dtype('f4')",
+                "np.ones(3)",
+                "np.asarray('a')",
+                "np.asarray(None)",
+                "np.void(b'ab')",
+            ),
         )
     },
     # shapes

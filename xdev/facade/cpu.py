@@ -132,7 +132,7 @@ def _complex(name: str, mend: Callable[[Any], Any]) -> Function:
     ufunc: np.ufunc = getattr(np, name)
 
     def function(x: Any, out: Any = None, **keywords: Any) -> Any:
-        if x.dtype.kind != "c" or type(x) not in _PLAIN:
+        if type(x) not in _PLAIN or x.dtype.kind != "c":
             return ufunc(x, out=out, **keywords)
         if not keywords:
             return _into(mend(x), out)
@@ -238,7 +238,8 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
 
 def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     """Return NumPy's or CuPy's differences, which loop over ``n``."""
-    if type(n) is int:  # past the axis's end nothing is left to subtract
+    if hasattr(n, "__index__"):  # past the axis's end nothing is left to subtract
+        n = operator.index(n)
         extents = (max((1, *np.shape(y))) for y in (x, *ends.values()))
         n = min(n, sum(extents))
     return namespace_of(x).diff(x, n, axis, **ends)

@@ -32,7 +32,7 @@ from xdev.facade.backends import (
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import dispatch, factory
 from xdev.facade.elementwise import __test__ as ufuncs_by_name
-from xdev.ufunc.argument_errors import not_over_blocks
+from xdev.ufunc.argument_errors import no_array, not_over_blocks
 from xdev.ufunc.dask import (
     chunk,
     cores,
@@ -331,6 +331,8 @@ class CollectionFactory(Factory):
         return self._collection(shape, kind, _of_shape, "full", value)
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
+        if not hasattr(x, "shape"):
+            raise no_array("empty_like", "x", x)
         if _unknown(x):
             return self.full_like(x, 0, dtype)
         return self._like(x).empty(x.shape, dtype or x.dtype)

@@ -38,7 +38,7 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
         value = value[()]
     if isinstance(value, NUMBERS) and not isinstance(value, np.timedelta64):
         return value
-    if isinstance(value, np.generic) or getattr(value, "shape", None) != ():
+    if isinstance(value, np.generic | np.dtype) or getattr(value, "shape", 0) != ():
         raise TypeError(
             f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
             f"int, float or complex, or a 0-d array"

@@ -182,6 +182,11 @@ def pinned_array(
 
 def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Return the bytes of an array of a shape, or raise ValueError [B]."""
+    if not (isinstance(shape, tuple | list) and isinstance(dtype, np.dtype)):
+        raise TypeError(
+            f"shape is {shape!r} and dtype {dtype!r}: give a tuple of whole numbers, "
+            f"(n,), and numpy.dtype(name)"
+        )
     for extent in shape:
         if extent < 0:
             raise ValueError(f"shape {shape} has a negative extent: use 0 or more")

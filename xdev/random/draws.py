@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import struct
+import sys
 import threading
 from ctypes import byref, c_char
 from functools import cache, partial
@@ -319,10 +320,14 @@ class Philox:
         ------
         ValueError, TypeError
             ``n_children`` is negative, or no integer.
+        MemoryError
+            No list holds so many.
         """
         count = operator.index(n_children)
         if count < 0:
             raise ValueError(f"n_children is {count}: ask for 0 generators or more")
+        if count > sys.maxsize >> 16:  # past all addresses: NumPy would not end
+            raise MemoryError(f"n_children is {count}: no list holds so many")
         return [Philox(seed) for seed in self.seed_seq.spawn(count)]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -275,6 +275,8 @@ class Generator:
         ------
         ValueError, TypeError
             ``n_children`` is negative, or no integer.
+        MemoryError
+            No list holds so many.
 
         Examples
         --------

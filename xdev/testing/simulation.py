@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
 
@@ -249,7 +249,8 @@ class SimulatedStream:
         self._device, self._queue, self.ptr = device, queue, queue.handle
 
     def __del__(self) -> None:
-        self._device.closed.append(self._queue)  # no lock: it may run inside one
+        with suppress(AttributeError):  # of a stream that was never made
+            self._device.closed.append(self._queue)  # no lock: it may run inside one
 
     def launch(self, seconds: float | None = None) -> None:
         """Queue work that takes so long; of a time drawn at random unless given [s]."""

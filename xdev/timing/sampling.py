@@ -531,7 +531,8 @@ def timeit(
     ValueError
         ``number`` or ``repeat`` is no positive whole number.
     TypeError
-        ``f`` cannot be called, or has a setup or globals and is no statement.
+        ``f`` or ``timer`` cannot be called, or ``f`` has a setup or globals and is no
+        statement.
     SyntaxError
         The statement or its setup is none.
 
@@ -544,6 +545,8 @@ def timeit(
     """
     number = None if number is None else whole(number, "number")
     repeat = whole(repeat, "repeat")
+    if timer is not None and not callable(timer):
+        raise TypeError(f"timer is {timer!r}: give a function, time.perf_counter")
     how: dict[str, Any] = {"cold": cold, "clock": timer}
     if isinstance(f, str):
         if len(args) > 1 or (args and setup != "pass"):
