@@ -138,9 +138,7 @@ def test_other_errors_pass_at_once(source, pool, error):
     assert pool.stats().retries == 0
 
 
-@pytest.mark.parametrize(
-    "name", ["fft.fft", "linalg.inv", "linalg.eigvals", "matmul"]
-)
+@pytest.mark.parametrize("name", ["fft.fft", "linalg.inv", "linalg.eigvals", "matmul"])
 def test_the_facades_transforms_and_linear_algebra_try_again(
     monkeypatch, source, pool, name
 ):
