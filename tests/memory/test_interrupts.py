@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from memory_laws import pools_under, within
+from memory_laws import pools_under, process, within
 from without_a_driver import Client
 
 from xdev import memory
@@ -182,7 +182,7 @@ def chosen(lines, rng):
     places = {}
     for at, line in enumerate(lines):
         places.setdefault(line, []).append(at)
-    sources = [line for line in places if line[0].endswith("fake.py")]
+    sources = [line for line in places if line[0].endswith(("fake.py", "debugging.py"))]
     others = [line for line in places if line not in sources]
     sample = rng.sample(others, min(SAMPLE, len(others)))
     return sorted(rng.choice(places[line]) for line in sources + sample)
@@ -215,6 +215,42 @@ def test_the_pool_is_whole_whatever_is_raised_wherever(
         except Exception as failure:  # noqa: BLE001 - the test shows it
             failures.append((at, lines[at], error.__name__, str(failure)[:100]))
     assert failures == []
+
+
+GUARDED = f"""
+import random, sys
+sys.path.append({str(Path(__file__).parent)!r})
+from test_interrupts import Interrupting, chosen
+import xdev
+from xdev import memory
+from xdev.memory import debugging
+
+def work():
+    for _ in range(3):
+        xdev.empty(100_000)
+    memory.reclaim()
+
+debugging.BLOCKS = 1  # in the quarantine
+sys.unraisablehook = lambda _: None
+work()
+counting = Interrupting()
+with counting:
+    work()
+for at in chosen(counting.lines, random.Random(7)):
+    try:
+        with Interrupting(KeyboardInterrupt, at):
+            work()
+    except KeyboardInterrupt:
+        pass
+    work()
+    assert memory.allocated() == 0, counting.lines[at]
+    memory.check()
+"""
+
+
+def test_nothing_is_lost_under_guard():
+    done = process(GUARDED, XDEV_DEBUG="1")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def tracked():

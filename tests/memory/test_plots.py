@@ -11,8 +11,8 @@ MIB = 1 << 20
 FIRST, FREE, USED = "#0072b2", "#e4e4e4", "#b0c4d8"
 
 
-def event(action, address, nbytes, seconds, line):
-    frames = [{"filename": "mine.py", "line": line, "name": "f"}]
+def event(action, address, nbytes, seconds, line, file="mine.py"):
+    frames = [{"filename": file, "line": line, "name": "f"}]
     time = {"time_us": int(seconds * 1e6), "stream": 0, "frames": frames}
     return {"action": action, "addr": address, "size": nbytes * MIB, **time}
 
@@ -65,6 +65,24 @@ def test_the_maps_show_each_blocks_share_and_the_timeline_what_was_in_use(drawn)
     used = np.array([pixels(timeline[:, k : k + 1], USED) for k in range(width)])
     early, late = map(np.median, np.array_split(used[used > 0], 2))
     assert 3.8 < early / late < 4.2
+
+
+def test_names_are_shown_as_they_are(drawn, monkeypatch):
+    files, legends = ["__init__.py", "$a_{$.py"], []
+    found = snapshot([(1, 1), (1, 1)]) | {"pools": ["$b_{$"]}
+    for block, file in zip(found["segments"][0]["blocks"], files, strict=True):
+        block["frames"] = event("", 0, 0, 0, 1, file)["frames"]
+    figure = pytest.importorskip("matplotlib.figure")
+    save = figure.Figure.savefig
+
+    def keep(self, *args, **options):
+        legends.extend(self.subfigs[0].legends)
+        save(self, *args, **options)
+
+    monkeypatch.setattr(figure.Figure, "savefig", keep)
+    drawn(found)
+    texts = [text.get_text() for text in legends[0].get_texts()]
+    assert texts == [f"{file}:1" for file in files] + ["free"]
 
 
 def test_pools_have_parts_of_their_own(drawn):

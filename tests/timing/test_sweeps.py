@@ -98,6 +98,20 @@ def test_the_plot_is_a_png_by_matplotlib(found, tmp_path, monkeypatch):
     assert 'python -m pip install ".[plot]"' in raised.value.__notes__[0]
 
 
+def test_the_plot_shows_names_as_they_are_and_tells_lines_apart(monkeypatch):
+    figures = []
+    keep = lambda figure, *_, **__: figures.append(figure)  # noqa: E731
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", keep)
+    names = ["_a", "$b_{$", "c < d", *map(str, range(20))]
+    sweep(lambda _: dict.fromkeys(names, int), [1], number=1, repeat=1).plot("none")
+
+    (axes,) = figures[0].axes
+    shown = axes.get_legend().get_texts()
+    assert [text.get_text() for text in shown] == names
+    figures[0].canvas.draw()  # no name is read as a formula
+    assert len({(ln.get_color(), ln.get_linestyle()) for ln in axes.lines}) == 23
+
+
 @pytest.mark.parametrize("sizes", [[], [0], [4, -1], [1.5], ["1"], [True]])
 def test_no_sizes_are_refused(sizes):
     with pytest.raises(ValueError, match="sweep needs sizes"):

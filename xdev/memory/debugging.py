@@ -65,7 +65,8 @@ def with_zone(policy: Policy) -> Policy:
 class QuarantineUse(int):
     """What stands among the streams that use a block, for the quarantine: never one."""
 
-    chunk: Chunk
+    #: Where it is, and its size. Not the chunk: who is referred to is in use.
+    block: tuple[int, int]
 
 
 @final
@@ -107,7 +108,6 @@ class GuardedSource:
         self._turn = threading.RLock()
         self._live: dict[int, Holder] = {}
         self._line: deque[Holder] = deque()
-        self._held = 0
 
     def allocate(self, nbytes: int) -> int:
         """Allocate with a red zone before it; full of poison."""
@@ -129,7 +129,7 @@ class GuardedSource:
         """Record an event; of a quarantine use, the block's entry there."""
         if isinstance(stream, QuarantineUse):
             self.inner.synchronize()
-            return self._admit(stream.chunk)
+            return self._admit(*stream.block)
         return self.inner.record(stream)
 
     def done(self, event: Any) -> bool:
@@ -160,7 +160,7 @@ class GuardedSource:
     def take_back(self, chunk: Chunk) -> None:
         """Send a block by way of the quarantine; called with the state's lock held."""
         use = QuarantineUse(-1)  # no stream's handle is negative
-        use.chunk = chunk
+        use.block = chunk.address, chunk.nbytes
         chunk.uses = {*(chunk.uses or ()), use}
 
     def poison(self, chunk: Chunk, line: str) -> None:
@@ -191,25 +191,28 @@ class GuardedSource:
 
     # -- the quarantine ---------------------------------------------------------------
 
-    def _admit(self, chunk: Chunk) -> Holder:
+    def _admit(self, address: int, nbytes: int) -> Holder:
         with self._turn:
-            holder = self._live.pop(chunk.address, None)
-            if holder is None:  # handed out before the listener was there
-                holder = Holder(chunk.address, chunk.nbytes, chunk.nbytes, [])
+            holder = self._live.pop(address, None)
+            if holder is None:  # no listener was there, or an exception came between
+                holder = Holder(address, nbytes, nbytes, [])
             self._check_holder(holder)
-            self._fill(chunk.address, FREED, chunk.nbytes)
+            self._fill(address, FREED, nbytes)
             self._line.append(holder)
-            self._held += holder.nbytes
             self._let_out(QUARANTINE, BLOCKS)
         return holder
 
     def _let_out(self, nbytes: int, blocks: int) -> None:
         """Let out what came first, until no more than so much waits."""
-        while self._held > nbytes or len(self._line) > blocks:
-            holder = self._line.popleft()
-            self._held -= holder.nbytes
-            self._check_free(holder.address, holder.nbytes, holder)
-            holder.out = True
+        line = self._line
+        held = sum(holder.nbytes for holder in line)
+        while held > nbytes or len(line) > blocks:
+            holder = line[0]
+            held -= holder.nbytes
+            if not holder.out:  # else an exception came between
+                self._check_free(holder.address, holder.nbytes, holder)
+                holder.out = True
+            line.popleft()
 
     # -- looking ----------------------------------------------------------------------
 

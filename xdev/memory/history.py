@@ -354,7 +354,7 @@ def draw(snapshot: Mapping[str, Any], path: Path) -> None:
 def _draw_pool(part: Any, snapshot: Mapping[str, Any], number: int) -> None:
     seconds, allocated, reserved = timeline(snapshot, number)
     axes = part.subplot_mosaic([["time", "time"], ["peak", "end"]])
-    part.suptitle(snapshot["pools"][number])
+    part.suptitle(snapshot["pools"][number], parse_math=False)
     end = peak = state_after(snapshot, number)
     time = axes["time"]
     if allocated:
@@ -372,9 +372,13 @@ def _draw_pool(part: Any, snapshot: Mapping[str, Any], number: int) -> None:
     colours = _colours([peak, end])
     _draw_map(axes["peak"], "most in use", peak, colours)
     _draw_map(axes["end"], "at the end", end, colours)
+    shown, names = time.get_legend_handles_labels()
     for name, colour in (*colours.items(), ("free", UNUSED)):
-        axes["end"].fill_between([], [], color=colour, label=name)
-    part.legend(loc="outside lower center", ncols=4)
+        shown.append(axes["end"].fill_between([], [], color=colour))
+        names.append(name)
+    legend = part.legend(shown, names, loc="outside lower center", ncols=4)
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a file's name is no formula
 
 
 def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Runs = Mapping[int, Sequence[float]]
 
+STYLES = "-", "--", ":"  # of lines: the next one once all colours are used
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -213,16 +215,19 @@ def draw(times: Mapping[str, Runs], path: Path | str | IO[bytes]) -> None:
         raise
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
-    for name, runs in times.items():
+    lines = []
+    for number, runs in enumerate(times.values()):
         sizes = list(runs)
         low, middle, high = (
             [1e6 * of(runs[n]) for n in sizes] for of in (min, median, max)
         )
-        (line,) = axes.plot(sizes, middle, marker=".", label=name)
-        axes.fill_between(sizes, low, high, color=line.get_color(), alpha=0.2)
+        style = f".{STYLES[number // 10 % len(STYLES)]}C{number % 10}"  # of ten colours
+        lines += axes.plot(sizes, middle, style)
+        axes.fill_between(sizes, low, high, color=lines[-1].get_color(), alpha=0.2)
     axes.set(xscale="log", yscale="log", xlabel="n", ylabel="time of a call [µs]")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend()
+    for text in axes.legend(lines, times).get_texts():
+        text.set_parse_math(False)  # a name is no formula
     figure.savefig(path, dpi=120)
 
 
