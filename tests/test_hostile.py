@@ -30,8 +30,9 @@ class LieError(Exception):
     """What hostile objects raise."""
 
 
-#: Bytes of an example or two of hundreds, which their errors may still hold.
-SLACK = 4096
+#: Bytes of some examples of hundreds, which their errors may still hold; so does NumPy
+#: for good, where the ``__array_ufunc__`` of a reduction's array raises.
+SLACK = 1 << 14
 #: What a refusal may be: what the pages of functions list, or the object's own.
 REFUSALS = (
     *(errors.XdevError, TypeError, ValueError, IndexError, OverflowError),
