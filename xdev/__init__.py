@@ -83,9 +83,11 @@ else:
 
 
 if "cupy" in sys.modules:  # its user's first call need not wait for them
-    for _room in "ufunc.cuda", "ufunc.scalar", "ufunc.expressions", "facade.cuda":
+    for _room in (
+        *("ufunc.cuda", "ufunc.scalar", "ufunc.expressions", "facade.cuda"),
+        "memory.bridges.cupy",
+    ):
         importlib.import_module(f"xdev.{_room}")
-    importlib.import_module("xdev.memory.bridges.cupy")
 
 __version__ = "0.1.0"
 

@@ -169,7 +169,9 @@ def dispatch(
         raise misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
-    return library_of(x, name).bound(name, x)
+    library = libraries.get(type(x)) or library_of(x, name)
+    one = not library.multi_device
+    return library.functions[name] if one else library.bound(name, x)
 
 
 def own_function(name: str) -> Any:
@@ -187,11 +189,15 @@ def dispatch_two(
     """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
     if more:
         raise misplaced(own_function(name), more)
-    plain = type(x1) is type(x2) is ndarray
-    if plain and x1.dtype not in FREED and x2.dtype not in FREED:
-        # Elements of the rows of a matrix that are taken.
-        size = x2.size * (x1.shape[-1] if x1.ndim > 1 else 1)
-        return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
+    kind = type(x1)
+    if kind is type(x2):
+        if kind is ndarray:
+            if x1.dtype not in FREED and x2.dtype not in FREED:
+                # Elements of the rows of a matrix that are taken.
+                size = x2.size * (x1.shape[-1] if x1.ndim > 1 else 1)
+                return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
+        elif kind in libraries and not libraries[kind].multi_device:
+            return libraries[kind].functions[name]  # as small calls on CUDA notice
     return dispatch_all(name, **dict(zip(labels, (x1, x2), strict=True)))
 
 

@@ -401,9 +401,8 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
         # To read counts on a device would wait.
         if isinstance(repeats, np.ndarray | np.integer) and repeats.dtype.kind in "iu":
             count = int(np.maximum.reduce(repeats, None)) if repeats.size else 0
-    if (
-        abs(count) * math.prod(getattr(x, "shape", ())) > sys.maxsize
-    ):  # which ends NumPy's process
+    size = math.prod(getattr(x, "shape", ()))
+    if abs(count) * size > sys.maxsize:  # which ends NumPy's process
         raise ValueError(
             f"xdev.repeat: a count of {count:,} makes more elements than memory could "
             f"ever hold, or is negative: repeat less often"

@@ -31,7 +31,7 @@ from functools import partial, wraps
 from math import inf
 from operator import attrgetter, methodcaller
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, final
 
 from xdev import native
 from xdev.memory.accounting import Ledger
@@ -49,12 +49,15 @@ if TYPE_CHECKING:
     from xdev.memory.upstream import Budget
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
 BARRED = 1  # why the native free lists hand nothing out: a bit of theirs
 
 
-def as_move(act: Callable[..., T]) -> Callable[..., T | None]:
+def as_move(
+    act: Callable[Concatenate[PoolState, P], T],
+) -> Callable[Concatenate[PoolState, P], T | None]:
     """Make a method a move: see :meth:`PoolState.move`.
 
     It does nothing, and returns None, in the middle of a decision of its thread, which
@@ -62,7 +65,7 @@ def as_move(act: Callable[..., T]) -> Callable[..., T | None]:
     """
 
     @wraps(act)
-    def moved(state: PoolState, *args: Any, **options: Any) -> T | None:
+    def moved(state: PoolState, /, *args: P.args, **options: P.kwargs) -> T | None:
         if not state.drained():
             return None
         return state.move(partial(act, state, *args, **options))
