@@ -231,3 +231,34 @@ def test_products(x):
         as_numpys("meshgrid", x, y)
         as_numpys("meshgrid", x, y, x, indexing="ij")
     as_numpys("meshgrid", x)
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+def test_frequencies(device, name):
+    for n, d, kind in itertools.product((1, 2, 7, 4096), (1.0, -0.3), ("f4", "f8")):
+        wanted = getattr(np.fft, name)(n, d).astype(kind)
+        dtype = {"f4": xdev.float32, "f8": None}[kind]
+        found = getattr(xdev.fft, name)(n, d, dtype=dtype, device=device)
+        np.testing.assert_array_equal(xdev.to_numpy(found), wanted, strict=True)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "c8", "c16"])
+def test_cholesky_factors(device, kind):
+    m = RNG.random((60, 60)).astype(kind)
+    m = m + 1j * m.T[::-1] if m.dtype.kind == "c" else m
+    m = m @ m.conj().T + 60 * np.eye(60, dtype=kind)
+    lower = np.linalg.cholesky(m)
+    for x in m, np.asfortranarray(m), np.stack([m, m]), m[:0, :0]:
+        half = lower[: x.shape[-1], : x.shape[-1]]
+        for upper, wanted in (False, half), (True, half.conj().T):
+            found = xdev.linalg.cholesky(*there(device, x), upper=upper)
+            assert (found.dtype, found.shape) == (x.dtype, x.shape)
+            near = 1e-5 if kind in ("f4", "c8") else 1e-13
+            found = xdev.to_numpy(found)
+            whole = np.broadcast_to(wanted, x.shape)
+            np.testing.assert_allclose(found, whole, rtol=near, atol=near)
+    for part, upper in (np.tril, False), (np.triu, True):  # what is read of it
+        found, whole = (
+            xdev.linalg.cholesky(*there(device, x), upper=upper) for x in (part(m), m)
+        )
+        np.testing.assert_array_equal(xdev.to_numpy(found), xdev.to_numpy(whole))

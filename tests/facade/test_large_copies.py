@@ -61,6 +61,24 @@ def test_results_are_the_cpus(cuda, name, shape, char):
         np.testing.assert_array_equal(xdev.to_numpy(made), expected)
 
 
+@pytest.mark.parametrize("char", "?beidD")
+def test_elements_are_taken_along_an_axis(device, char):
+    whole = sample((6, 5, 8), char)
+    there, rng = xdev.asarray(whole, device=device), np.random.default_rng(6)
+    for axis, kind in itertools.product((0, 1, -1), "iq"):
+        counts = [3 if k == axis % 3 else n for k, n in enumerate(whole.shape)]
+        at = rng.integers(-whole.shape[axis], whole.shape[axis], counts).astype(kind)
+        indices = xdev.asarray(at, device=device)
+        expected = np.take_along_axis(whole, at, axis)
+        made = xdev.take_along_axis(there, indices, axis=axis)
+        np.testing.assert_array_equal(xdev.to_numpy(made), expected, strict=True)
+        made = xdev.take_along_axis(there.T, indices.T, axis=2 - axis % 3)
+        np.testing.assert_array_equal(xdev.to_numpy(made), expected.T, strict=True)
+    one = xdev.asarray([[[1]]], device=device)  # which broadcasts
+    made = xdev.take_along_axis(there, one, axis=1)
+    np.testing.assert_array_equal(xdev.to_numpy(made), whole[:, 1:2], strict=True)
+
+
 @pytest.mark.parametrize("char", "fdFD")
 def test_memory_may_begin_at_any_real_number(device, char):
     numbers = np.arange(41.0, dtype=char.lower())

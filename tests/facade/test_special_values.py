@@ -140,3 +140,16 @@ def test_complex_functions_are_the_same_with_keywords(name):
         found = function(x[:2], dtype=dtype)
         np.testing.assert_array_equal(found, out[:2], strict=True)
     assert function(x[0], order="C") == function(x[0])
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_quotients_of_floats_beside_whole_numbers(device, name, kind):
+    rng = np.random.default_rng(8)
+    y = np.tile((0.1 * rng.integers(1, 2000, 5000)).astype(kind), 4)
+    whole = y * rng.integers(-(2**22), 2**22, y.size).astype(kind)
+    x = np.concat([whole, np.nextafter(whole, y), np.nextafter(whole, -y)])
+    y = np.tile(y, 3) * np.where(rng.random(x.size) < 0.5, -1, 1).astype(kind)
+    wanted = getattr(np, name)(x, y)
+    made = getattr(xdev, name)(*(xdev.asarray(z, device=device) for z in (x, y)))
+    np.testing.assert_array_equal(xdev.to_numpy(made), wanted, strict=True)

@@ -17,11 +17,8 @@ HOST = np.ndarray, np.generic
 
 def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN."""
-    if (
-        (type(lower) in NUMBERS and type(upper) in NUMBERS)
-        and x.dtype.kind == "f"
-        and lower <= upper
-    ):
+    numbers = type(lower) in NUMBERS and type(upper) in NUMBERS and lower <= upper
+    if numbers and (x.dtype.kind == "f" or _hold(x.dtype, lower, upper)):
         return _limited(x, lower, upper, out)  # they adapt to x; one pass, not two
     xp = namespace_of(x)
     lower = None if lower is None else _within(xp, lower, x.dtype, "ceil")
@@ -42,6 +39,14 @@ def _limited(x: Any, lower: Any, upper: Any, out: Any) -> Any:
     from xdev.facade.cuda_copies import LIMIT  # `import xdev` does not need it
 
     return LIMIT(x, lower, upper) if out is None else LIMIT(x, lower, upper, out=out)
+
+
+def _hold(dtype: np.dtype[Any], lower: Any, upper: Any) -> bool:
+    """Say whether an integer type has two of Python's integers, in order."""
+    if dtype.kind not in "iu" or type(lower) is not int or type(upper) is not int:
+        return False
+    least, most = ends_of(dtype)
+    return least <= lower and upper <= most
 
 
 def namespace_of(x: Any) -> Any:

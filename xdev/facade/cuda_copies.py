@@ -531,6 +531,25 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     return out
 
 
+def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+    """Take elements along an axis, each by an index of its own."""
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return NotImplemented
+    axis %= x.ndim
+    word, before, behind = WORDS.get(x.itemsize), x.shape[:axis], x.shape[axis + 1 :]
+    whole = (*before, *indices.shape[axis : axis + 1], *behind) == indices.shape
+    if not whole or word is None or indices.dtype.char not in "ilq":
+        return NotImplemented
+    if not 0 < indices.size < FAR or not x.size:
+        return NotImplemented
+    x, indices = straight(x), straight(indices)
+    out = new(indices.shape, x.dtype)
+    name = f"xdev::take_words<{word},{cpp_name(indices.dtype)}>"
+    sizes = prod(behind), x.shape[axis], indices.shape[axis], indices.size
+    run(Program(name, slots=3), blocks_of(out.size), [x, out, indices], *sizes)
+    return out
+
+
 def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     """Return cross products of vectors that lie one after the other."""
     if axis not in {-1, x1.ndim - 1} or x1.shape != x2.shape or x1.shape[-1:] != (3,):
@@ -559,6 +578,7 @@ COPIES: dict[str, Function] = {
     "sort": sort,
     "stack": stack,
     "take": take,
+    "take_along_axis": take_along_axis,
     "tile": tile,
     "tril": tril,
     "triu": triu,

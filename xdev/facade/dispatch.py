@@ -322,7 +322,7 @@ def may_join(library: Library, collection: Any, x: Any) -> bool:
 
 
 # Filled at the first array on a device. Two threads may do the same work: no harm.
-_factories: dict[str, dict[int, Factory]] = {"cpu": {0: HOST}}
+_factories: dict[str, dict[int, Factory]] = {"cpu": {0: HOST}, "cuda": {}}
 _by_word: dict[str, Factory] = {"cpu": HOST}  # of words that always mean the same one
 
 
@@ -368,7 +368,8 @@ def factory_of(x: Any, name: str) -> Factory:
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
         return library.factory(x)
-    return factory(device_of(x))
+    known = library.device_type == "cuda" and _factories["cuda"].get(x.data.device_id)
+    return known or factory(device_of(x))
 
 
 def stays(x: Any, device: object) -> bool:
@@ -408,7 +409,7 @@ def _after_fork_in_child() -> None:
     # So that CUDA in a child meets the device's own refusal, not a crash.
     _by_word.clear()
     for kind in [kind for kind in _factories if kind.startswith("cuda")]:
-        del _factories[kind]
+        _factories[kind].clear()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -54,15 +54,22 @@ __device__ inline T reciprocal(T x)
     else return is_signed<T> && sizeof(T) > 2 ? T(uint64(1) << (width<T> - 1)) : T(0);
 }
 
+// A quotient that lies between two whole numbers is rounded to neither, nor past one:
+// its floor is exact, and saves the slow `fmod`. NumPy's floor is exact below SURE.
+template <class T>
+constexpr T SURE = sizeof(T) < 8 ? T(1 << 21) : T(1ull << 50);
+
 template <class T>
 __device__ inline T floor_divide(T x, T y)
 {
     if constexpr (is_float<T>) {
-        if (y == 0 || isinf(x) || isinf(y)) return floor(x / y);
+        const T ratio = x / y, below = floor(ratio);
+        if (ratio != below && fabs(ratio) < SURE<T>) return below;
+        if (y == 0 || isinf(x) || isinf(y)) return below;
         const T rest = fmod(x, y);
         T quotient = (x - rest) / y;
         if (rest != 0 && (y < 0) != (rest < 0)) quotient -= 1;
-        if (quotient == 0) return copysign(T(0), x / y);
+        if (quotient == 0) return copysign(T(0), ratio);
         const T whole = floor(quotient);
         return quotient - whole > T(0.5) ? whole + 1 : whole;
     } else if constexpr (is_signed<T>) {
@@ -79,6 +86,8 @@ template <class T>
 __device__ inline T remainder(T x, T y)
 {
     if constexpr (is_float<T>) {
+        const T ratio = x / y, below = floor(ratio);
+        if (ratio != below) return fma(-below, y, x);
         const T rest = fmod(x, y);
         if (y == 0) return rest;
         if (rest == 0) return copysign(T(0), y);
@@ -129,9 +138,7 @@ __device__ inline T log_add_exp(T x, T y)
 {
     if (x == y) return x + T(0.693147180559945309417232121458176568);
     const T less = x - y;
-    if (less > 0) return x + log1p(exp(-less));
-    if (less <= 0) return y + log1p(exp(less));
-    return less;  // NaN
+    return (less > 0 ? x : y) + log1p(exp(-fabs(less)));
 }
 
 // A shift by the width or more, which a negative one is, leaves zeros or signs.

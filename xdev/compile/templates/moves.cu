@@ -294,6 +294,13 @@ struct Take {
     Size words, rows, taken, count;  // of a row, of a matrix, of the indices, of all
 };
 
+__device__ inline Size wrapped(Size place, Size rows)
+{
+    if (place >= 0 && place < rows) return place;
+    place %= rows;
+    return place < 0 ? place + rows : place;
+}
+
 template <class Word, class Index>
 __global__ void __launch_bounds__(BLOCK) take_rows(const __grid_constant__ Take p)
 {
@@ -304,11 +311,25 @@ __global__ void __launch_bounds__(BLOCK) take_rows(const __grid_constant__ Take 
         const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
         if (at >= p.count) return;
         const unsigned int row = unsigned(at) / words, word = unsigned(at) % words;
-        Size place = indices[row % taken] % p.rows;
-        if (place < 0) place += p.rows;
-        place += row / taken * p.rows;
+        const Size place = row / taken * p.rows + wrapped(indices[row % taken], p.rows);
         p.target.get<Word*>()[at] =
             p.source.get<const Word*>()[place * words + word];
+    }
+}
+
+// Likewise, each word by an index of its own.
+template <class Word, class Index>
+__global__ void __launch_bounds__(BLOCK) take_words(const __grid_constant__ Take p)
+{
+    const Index* indices = p.indices.get<const Index*>();
+    const unsigned int words = p.words, matrix = p.words * p.taken;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
+        if (at >= p.count) return;
+        const Size row = unsigned(at) / matrix * p.rows + wrapped(indices[at], p.rows);
+        p.target.get<Word*>()[at] =
+            p.source.get<const Word*>()[row * words + unsigned(at) % words];
     }
 }
 
