@@ -63,6 +63,16 @@ def test_a_permutation_is_the_stable_order_of_random_words(make, n):
     assert np.array_equal(found, np.argsort(words(3, n), stable=True))
 
 
+@pytest.mark.cuda
+def test_large_permutations_are_the_cpus(cuda):
+    """Of so many words, some thousand share 32 bits."""
+    here, there = (xdev.random.default_rng(4, device=d) for d in ("cpu", cuda))
+    n = 3_000_000
+    np.testing.assert_array_equal(host(there.permutation(n)), here.permutation(n))
+    sample = there.choice(n, n // 2, replace=False)
+    np.testing.assert_array_equal(host(sample), here.choice(n, n // 2, replace=False))
+
+
 def test_all_orders_and_samples_are_equally_likely(rng, device):
     table = xdev.broadcast_to(xdev.arange(4, device=device), (N, 4))
     even(ranks(host(rng.permuted(table, axis=1))), 24)

@@ -7,10 +7,13 @@ import struct
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from xdev import _optional
+import numpy as np
+
+from xdev import _optional, facade
 from xdev._plain_calls import BYTES, SLOT
 from xdev.compile import indexed as compiler, launch
 from xdev.compile.cubins import BLOCK
+from xdev.facade import cuda_copies
 from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_operands
@@ -21,7 +24,24 @@ if TYPE_CHECKING:
     from xdev.compile.indexed import Indexed
     from xdev.device import Device
 
+LARGE = 2**20  # words that are sorted by their halves
 PLANS = 512  # pairs of a kernel and a number of elements that are kept
+
+
+def order(words: Any) -> Any:
+    """Return the order of random words of 64 bits, which few of 32 bits share.
+
+    CuPy sorts 32 bits twice as fast as 64.
+    """
+    if words.size < LARGE:
+        return facade.argsort(words)
+    cupy = _optional.cupy()
+    with words.device:
+        order = cupy.argsort(words.view(np.uint32)[1::2])
+        ties = cuda_copies.Program("xdev::order_ties", items=1)
+        blocks = math.ceil(words.size / ties.threads)
+        cuda_copies.run(ties, blocks, [words, order], words.size)
+    return order
 
 
 capability = cache(launch.capability)

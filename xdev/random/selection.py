@@ -208,8 +208,13 @@ def _check_out(draws: Draws, x: Any, out: Any) -> None:
 
 def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
     """Return random orders along an axis, as int64."""
-    order = facade.argsort(draws.words(shape), axis=axis)
-    return facade.astype(order, INT64, copy=False)
+    words = draws.words(shape)
+    if draws.plain.type == "cuda" and len(shape) == 1:
+        from xdev.random.cuda import order  # as draws are made there
+
+        return order(words)
+    places = facade.argsort(words, axis=axis)
+    return facade.astype(places, INT64, copy=False)
 
 
 def _with_replacement(draws: Draws, population: int, shape: Shape, p: Any) -> Any:

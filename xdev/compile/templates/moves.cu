@@ -333,6 +333,25 @@ __global__ void __launch_bounds__(BLOCK) take_words(const __grid_constant__ Take
     }
 }
 
+// Put equal upper halves of words in the order of the lower ones, where few are equal:
+// the first thread of each run sorts it.
+__global__ void __launch_bounds__(BLOCK) order_ties(const __grid_constant__ Order p)
+{
+    const Size first = blockIdx.x * Size(BLOCK) + threadIdx.x;
+    if (first >= p.length) return;
+    const unsigned long long* words = p.source.get<const unsigned long long*>();
+    Size* order = p.target.get<Size*>();
+    const auto upper = [&](Size i) { return words[order[i]] >> 32; };
+    const auto own = upper(first);
+    if (first > 0 && upper(first - 1) == own) return;
+    for (Size i = first + 1; i < p.length && upper(i) == own; ++i) {
+        const Size place = order[i];
+        Size k = i;
+        for (; k > first && words[order[k - 1]] > words[place]; --k) order[k] = order[k - 1];
+        order[k] = place;
+    }
+}
+
 // Arrays side by side: of each row so many words of each part.
 struct Join {
     static constexpr int PARTS = 15;
