@@ -27,7 +27,7 @@ from xdev.timing.sampling import Candidate, begin, whole
 from xdev.transfer import to_device, to_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from typing import Never
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 SPACINGS = 64
 # The same for values that cancelled to near zero, against the largest value.
 CANCELLED = 4
-COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}  # on terminals
 Array = NDArray[Any]
 
 
@@ -350,15 +349,6 @@ class Comparison(verdict.Report):
                 f"compare(..., repeat={verdict.ROUNDS})"
             )
         return sentences
-
-    def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
-        """Give ``rich.print`` the same text, with verdicts coloured."""
-        from rich.text import Text
-
-        text = Text(self.text(options.max_width))
-        for word, colour in COLOURS.items():
-            text.highlight_words([word], colour)
-        yield text
 
     def _repr_html_(self) -> str:
         """Return the table, each candidate's runs, and the notes, for a notebook."""
