@@ -18,8 +18,6 @@ from xdev.timing.environment import record
 
 LAUNCH = 3e-6  # what a launch takes on the host [s]
 QUEUE = 1000  # launches that fit; the next waits
-FLUSH = 40e-6  # what overwriting the caches takes on the device [s]
-MISS = 10  # how many times longer work takes after that
 
 
 class Machine(registry.Backend):
@@ -30,7 +28,6 @@ class Machine(registry.Backend):
     def __init__(self):
         self.simulated = SimulatedDevice()
         self.queued = deque()  # when each launch will be done
-        self.flushed = False
 
     @property
     def now(self):
@@ -51,8 +48,7 @@ class Machine(registry.Backend):
         if len(self.queued) == QUEUE:
             self.now = self.queued.popleft()
         before = self.now
-        stream.launch(work * (MISS if self.flushed else 1))
-        self.flushed = False
+        stream.launch(work)
         self.queued.append(stream.record().seconds)
         self.now = before + LAUNCH
         return SimpleNamespace(device=xdev.Device("simulated"))
@@ -85,10 +81,6 @@ class MachineProbe(environment.Probe):
     def hold(self, seconds):
         self.machine.simulated.current_stream().launch(seconds)
         return record(self.device)
-
-    def flush(self):
-        self.machine.simulated.current_stream().launch(FLUSH)
-        self.machine.flushed = True
 
 
 @pytest.fixture
@@ -195,8 +187,6 @@ OFF = {
     "a_row_whose_device_waits_for_the_host_is_launch_bound": {
         (result, "LAUNCH_BOUND"): float("inf")
     },
-    "a_cold_call_finds_nothing_in_the_cache": {(MachineProbe, "flush"): lambda _: None},
-    "cold_device_time_holds_no_wait_for_the_launch": {(sampling, "AHEAD"): 0},
     "work_of_other_streams_is_reported": {(result, "ENDING"): float("inf")},
     "candidates_run_in_turn": one_after_the_other,
     "results_are_compared_before_anything_is_timed": {

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from xdev.errors import ConfigurationError
-from xdev.timing import Comparison, Ratio, Row, Timing, compare
+from xdev.timing import Comparison, Ratio, Row, Timing
 
 from .conftest import Footprint
 
@@ -130,17 +130,6 @@ def test_a_baseline_of_another_machine_or_device_is_refused(
         return
     with pytest.raises(ConfigurationError, match=words):
         after.since(told)
-
-
-def test_a_cold_baseline_of_hot_calls_is_refused(machine):
-    calls = {"call": lambda: machine.launch(1e-3)}
-    cold, hot = (
-        compare(calls, number=2, repeat=2, cold=each) for each in (True, False)
-    )
-    assert not cold.since(cold.as_dict()).regressed
-    for now, then in ((cold, hot), (hot, cold)):
-        with pytest.raises(ConfigurationError, match="the cold of 'call' being"):
-            now.since(then.as_dict())
 
 
 ROW = {"name": "one", "samples": [1.0]}

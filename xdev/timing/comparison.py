@@ -217,7 +217,7 @@ class Row:
         return {
             "name": self.name,
             # What must be the same where two records are compared.
-            "conditions": {"device": self.device_name, "cold": timing.cold},
+            "conditions": {"device": self.device_name},
             "samples": timing.timings,
             "launch": timing.launch,
             "device": timing.device,
@@ -323,8 +323,8 @@ class Comparison(verdict.Report):
         Raises
         ------
         ConfigurationError
-            The baseline is no record, or of another machine, device or ``cold``; also
-            a ValueError.
+            The baseline is no record, or of another machine or device; also a
+            ValueError.
         OSError
             The file cannot be read.
         """
@@ -372,7 +372,6 @@ def compare(
     device: Device | str | None = None,
     rtol: float | None = None,
     nbytes: int | Mapping[str, int] | None = None,
-    cold: bool = False,
     progress: bool = False,
 ) -> Comparison:
     """Time functions that do the same, and say which is faster and how surely.
@@ -402,8 +401,6 @@ def compare(
         name. Given, rows have a bandwidth, and its share of what a copy reaches on
         their device (:func:`xdev.timing.copy_bandwidth`), unless it lacks the memory
         for a copy.
-    cold : bool
-        Whether each call finds its device's caches overwritten.
     progress : bool
         Whether to show a bar on standard error, where that is a terminal or a
         notebook's.
@@ -439,7 +436,7 @@ def compare(
     running: dict[str, Candidate] = {}
     first: tuple[str, object] | None = None
     for name, call in candidates.items():
-        running[name], result = begin(call, device, cold=cold)
+        running[name], result = begin(call, device)
         current = (name, to_host(result))
         first = first or current
         check_agreement(first, current, rtol)

@@ -105,9 +105,6 @@ def environment() -> dict[str, Any]:
     }
 
 
-FLUSHED = 256 << 20  # twice the last cache of a processor, or more [B]
-
-
 def record(device: Device) -> Event:
     """Record an event on the current stream of a device, current or not."""
     with registry.backend(device.type).use(device.index):
@@ -125,7 +122,6 @@ class Probe:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._buffer: Any = None
 
     def hold(self, seconds: float) -> Event | None:  # noqa: ARG002 - see the others
         """Keep the current stream busy so long [s]; the host goes on.
@@ -136,12 +132,6 @@ class Probe:
             It is done when the time is over; None where a stream cannot be held.
         """
         return None
-
-    def flush(self) -> None:
-        """Overwrite the caches up to the last, on the current stream."""
-        if self._buffer is None:
-            self._buffer = np.empty(FLUSHED, np.uint8)
-        self._buffer.fill(1)
 
 
 # One thread reads the timer until the time is over.
@@ -171,21 +161,9 @@ class CudaProbe(Probe):
 
     def hold(self, seconds: float) -> Event:
         """Queue a kernel of one thread that lasts so long [s]."""
-        with self._here():
+        with self._cupy.cuda.Device(self.device.index):
             self._kernel((1,), (1,), (np.uint64(round(seconds * 1e9)),))
         return record(self.device)
-
-    def flush(self) -> None:
-        """Queue a write of twice the L2 cache."""
-        with self._here():
-            if self._buffer is None:
-                runtime = self._cupy.cuda.runtime
-                properties = runtime.getDeviceProperties(self.device.index)
-                self._buffer = self._cupy.empty(2 * properties["l2CacheSize"], np.uint8)
-            self._buffer.data.memset_async(1, self._buffer.nbytes)
-
-    def _here(self) -> Any:
-        return self._cupy.cuda.Device(self.device.index)
 
 
 PROBES: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}
