@@ -14,7 +14,6 @@ from xdev.device import registry
 from xdev.testing import SimulatedDevice
 from xdev.timing import comparison, environment, result, sampling
 from xdev.timing.comparison import Footprint as Footprint  # noqa: PLC0414 - for tests
-from xdev.timing.environment import record
 
 LAUNCH = 3e-6  # what a launch takes on the host [s]
 QUEUE = 1000  # launches that fit; the next waits
@@ -71,18 +70,6 @@ class Machine(registry.Backend):
         return self.simulated.current_stream()
 
 
-class MachineProbe(environment.Probe):
-    """What timing asks of the machine's device beside streams and events."""
-
-    def __init__(self, machine, device):
-        super().__init__(device)
-        self.machine = machine
-
-    def hold(self, seconds):
-        self.machine.simulated.current_stream().launch(seconds)
-        return record(self.device)
-
-
 @pytest.fixture
 def small_copies(monkeypatch):
     """Let a measurement of a copy take milliseconds; return what it copies, and took.
@@ -124,9 +111,11 @@ def machine(monkeypatch):
     """The machine, as the device ``"simulated"``; its clock is everybody's."""
     simulated = Machine()
     monkeypatch.setitem(registry._backends, "simulated", simulated)
-    monkeypatch.setitem(
-        environment.PROBES, "simulated", lambda device: MachineProbe(simulated, device)
-    )
+
+    def hold(_, seconds):
+        simulated.current_stream(0).launch(seconds)
+
+    monkeypatch.setitem(environment.HOLDS, "simulated", hold)
     monkeypatch.setattr(time, "perf_counter", simulated.perf_counter)
     return simulated
 
@@ -152,7 +141,7 @@ def no_first_call(patch):
             xdev.Device("simulated"),
             sampling.compiled(call, "pass", {}),
         )
-        how = {"queued": True, "first": 0.0, "probe": None, "clock": time.perf_counter}
+        how = {"queued": True, "first": 0.0, "clock": time.perf_counter}
         return sampling.Candidate(loop, device, **how), None
 
     patch.setattr(sampling, "begin", begin)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
 from xdev.errors import ConfigurationError
-from xdev.timing.environment import PROBES, Probe, record
+from xdev.timing.environment import hold, record
 from xdev.timing.result import Timing
 
 if TYPE_CHECKING:
@@ -152,8 +152,6 @@ class Candidate:
         Whether its arrays are on a device that works while the host goes on.
     first : float
         Time of the first call [s].
-    probe : Probe
-        Of the device.
     clock : callable
         Returns the host's time [s].
     """
@@ -162,8 +160,7 @@ class Candidate:
     device: Device
     queued: bool
     first: float
-    probe: Probe
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float]
     number: int = 1
     burst: int = 1
     waits: bool | None = None
@@ -267,7 +264,7 @@ class Candidate:
         def start() -> float:
             nonlocal gate
             synchronize(self.device)
-            gate = self.probe.hold(seconds)
+            gate = hold(self.device, seconds)
             return 0.0
 
         late: bool | None = self.loop((None,), start, lambda: gate and gate.done)[1]
@@ -379,8 +376,7 @@ def _begin(
     where = requested or holder or default_device()
     synchronize(where)
     queued, seconds = holder is not None, clock() - start
-    probe = PROBES.get(where.type, Probe)(where)
-    return Candidate(loop, where, queued, seconds, probe, clock=clock)
+    return Candidate(loop, where, queued, seconds, clock)
 
 
 def _holder(objects: Iterable[object]) -> Device | None:
