@@ -176,9 +176,7 @@ def parse_limit(limit: object, name: str = "limit") -> int | float:
 @cache
 def processors() -> int:
     """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 @cache

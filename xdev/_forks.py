@@ -25,8 +25,7 @@ def module_lock() -> RLock:
         else:
             lock._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001
 
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=renew)
+    os.register_at_fork(after_in_child=renew)
     return lock
 
 

@@ -73,6 +73,72 @@ SOURCES = {
 }
 
 
+NOBODY, LENT = -1, -2  # whose work may use a range: no stream's, or its holder's
+
+
+class FakeAsyncSource:
+    """Fake memory in the order of streams, which keeps what is free as a driver does.
+
+    A range that was freed serves the next request of its very size, on another stream
+    only after ``synchronize``: nothing else is known of queued work.
+    """
+
+    def __init__(self, source):
+        self._plain = source
+        self._ranges = {}  # bytes, and whose work uses them, by address
+        self._lock = threading.RLock()
+
+    def __getattr__(self, name):
+        return getattr(self._plain, name)
+
+    def allocate(self, nbytes, stream):
+        with self._lock:
+            if not self._keeps(nbytes, stream):
+                if nbytes > self._plain.room()[0]:
+                    self._give_back(0)
+                self._ranges[self._plain.allocate(nbytes)] = nbytes, NOBODY
+            at = self._keeps(nbytes, stream)
+            self._ranges[at] = nbytes, LENT
+            return at
+
+    def _keeps(self, nbytes, stream):
+        """Return a kept range that may serve, or 0."""
+        fitting = (nbytes, stream), (nbytes, NOBODY)
+        return next((at for at, own in self._ranges.items() if own in fitting), 0)
+
+    def free(self, address, nbytes, stream):
+        with self._lock:
+            assert self._ranges[address] == (nbytes, LENT)
+            self._ranges[address] = nbytes, stream
+
+    def held(self):
+        with self._lock:
+            return sum(nbytes for nbytes, _ in self._ranges.values())
+
+    def trim(self, keep):
+        with self._lock:
+            self._give_back(keep)
+
+    def _give_back(self, keep):
+        for address, (nbytes, user) in list(self._ranges.items()):
+            if user == NOBODY and self.held() > keep:
+                self._plain.free(address, nbytes)
+                del self._ranges[address]
+
+    def synchronize(self):
+        self._plain.synchronize()
+        with self._lock:
+            for at, (nbytes, user) in self._ranges.items():
+                self._ranges[at] = nbytes, LENT if user == LENT else NOBODY
+
+
+def _in_stream_order(source):
+    return FakeAsyncSource(source)
+
+
+FakeSource.in_stream_order = _in_stream_order  # so "async" obeys the laws of all
+
+
 class Slow:
     """A fake source whose events are done when the test says so, or somebody waits."""
 

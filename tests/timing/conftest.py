@@ -14,12 +14,9 @@ from xdev.device import registry
 from xdev.testing import SimulatedDevice
 from xdev.timing import comparison, environment, result, sampling
 from xdev.timing.comparison import Footprint as Footprint  # noqa: PLC0414 - for tests
-from xdev.timing.environment import record
 
 LAUNCH = 3e-6  # what a launch takes on the host [s]
 QUEUE = 1000  # launches that fit; the next waits
-FLUSH = 40e-6  # what overwriting the caches takes on the device [s]
-MISS = 10  # how many times longer work takes after that
 
 
 class Machine(registry.Backend):
@@ -30,7 +27,6 @@ class Machine(registry.Backend):
     def __init__(self):
         self.simulated = SimulatedDevice()
         self.queued = deque()  # when each launch will be done
-        self.flushed = False
 
     @property
     def now(self):
@@ -51,8 +47,7 @@ class Machine(registry.Backend):
         if len(self.queued) == QUEUE:
             self.now = self.queued.popleft()
         before = self.now
-        stream.launch(work * (MISS if self.flushed else 1))
-        self.flushed = False
+        stream.launch(work)
         self.queued.append(stream.record().seconds)
         self.now = before + LAUNCH
         return SimpleNamespace(device=xdev.Device("simulated"))
@@ -73,22 +68,6 @@ class Machine(registry.Backend):
 
     def current_stream(self, _):
         return self.simulated.current_stream()
-
-
-class MachineProbe(environment.Probe):
-    """What timing asks of the machine's device beside streams and events."""
-
-    def __init__(self, machine, device):
-        super().__init__(device)
-        self.machine = machine
-
-    def hold(self, seconds):
-        self.machine.simulated.current_stream().launch(seconds)
-        return record(self.device)
-
-    def flush(self):
-        self.machine.simulated.current_stream().launch(FLUSH)
-        self.machine.flushed = True
 
 
 @pytest.fixture
@@ -132,9 +111,11 @@ def machine(monkeypatch):
     """The machine, as the device ``"simulated"``; its clock is everybody's."""
     simulated = Machine()
     monkeypatch.setitem(registry._backends, "simulated", simulated)
-    monkeypatch.setitem(
-        environment.PROBES, "simulated", lambda device: MachineProbe(simulated, device)
-    )
+
+    def hold(_, seconds):
+        simulated.current_stream(0).launch(seconds)
+
+    monkeypatch.setitem(environment.HOLDS, "simulated", hold)
     monkeypatch.setattr(time, "perf_counter", simulated.perf_counter)
     return simulated
 
@@ -160,7 +141,7 @@ def no_first_call(patch):
             xdev.Device("simulated"),
             sampling.compiled(call, "pass", {}),
         )
-        how = {"queued": True, "first": 0.0, "probe": None, "clock": time.perf_counter}
+        how = {"queued": True, "first": 0.0, "clock": time.perf_counter}
         return sampling.Candidate(loop, device, **how), None
 
     patch.setattr(sampling, "begin", begin)
@@ -195,8 +176,6 @@ OFF = {
     "a_row_whose_device_waits_for_the_host_is_launch_bound": {
         (result, "LAUNCH_BOUND"): float("inf")
     },
-    "a_cold_call_finds_nothing_in_the_cache": {(MachineProbe, "flush"): lambda _: None},
-    "cold_device_time_holds_no_wait_for_the_launch": {(sampling, "AHEAD"): 0},
     "work_of_other_streams_is_reported": {(result, "ENDING"): float("inf")},
     "candidates_run_in_turn": one_after_the_other,
     "results_are_compared_before_anything_is_timed": {

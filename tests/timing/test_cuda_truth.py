@@ -15,18 +15,6 @@ pytestmark = [pytest.mark.cuda, pytest.mark.full_card]
 
 SIDE = 4096  # a product of two such matrices takes far longer than its launch
 NEAR = 0.15
-TRIES = 5  # what disturbs a measurement makes it longer: the shortest counts
-LINE = 32  # numbers of 4 bytes: 128 bytes, as much as a cache holds together
-
-# One thread goes from number to number: each step waits for the memory, or the last
-# cache (the first is passed over), and nothing else takes time.
-CHASE = """
-extern "C" __global__ void chase(const unsigned* next, unsigned steps, unsigned* end) {
-    unsigned at = 0;
-    for (unsigned step = 0; step < steps; ++step) at = __ldcg(next + at);
-    *end = at;
-}
-"""
 
 
 # It counts the processor's cycles, and nothing else.
@@ -34,23 +22,6 @@ extern "C" __global__ void chase(const unsigned* next, unsigned steps, unsigned*
 def cp(cuda):  # noqa: ARG001 - it is there
     """CuPy, for references of its own: kernels and events."""
     return pytest.importorskip("cupy")
-
-
-def between_events(cp, before, call):
-    """Return the shortest time of a call by CUDA's events [s].
-
-    ``before`` is queued first, so that the call waits for the device, not for the host.
-    """
-    seconds = []
-    for _ in range(TRIES):
-        begin, end = cp.cuda.Event(), cp.cuda.Event()
-        before()
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
-        seconds.append(cp.cuda.get_elapsed_time(begin, end) * 1e-3)
-    return min(seconds)
 
 
 @pytest.fixture
@@ -123,42 +94,10 @@ def test_work_of_another_stream_is_reported(product, cuda):
     assert median(timing.device) < 0.5 * median(timing.wall)
 
 
-def test_cold_calls_go_to_the_memory_and_hot_ones_to_the_cache(cp, cuda):
-    """Each is on its side of the middle between two figures of CUDA's events.
-
-    The numbers lie in an eighth of the last cache, a step leads to another line.
-    """
-    cache = cp.cuda.Device(cuda.index).attributes["L2CacheSize"]
-    lines = cache // 8 // (4 * LINE)
-    order = LINE * np.random.default_rng(0).permutation(lines).astype(np.uint32)
-    following = np.empty(lines * LINE, np.uint32)
-    following[order] = np.roll(order, -1)
-    steps, start = min(lines, 4096), int(np.flatnonzero(order == 0)[0])
-    there, end = cp.asarray(following), cp.zeros(1, np.uint32)
-    overwritten = cp.empty(4 * cache, np.uint8)
-    chase = cp.RawKernel(CHASE, "chase")
-
-    def call():
-        chase((1,), (1,), (there, np.uint32(steps), end))
-
-    call()
-    assert int(end[0]) == order[(start + steps) % lines]
-    hot = timeit(call, device=cuda, number=10, repeat=TRIES)
-    cold = timeit(call, device=cuda, number=10, repeat=TRIES, cold=True)
-    in_cache = between_events(cp, call, call)
-    in_memory = between_events(cp, lambda: overwritten.fill(1), call)
-
-    assert (hot.cold, cold.cold) == (False, True)
-    assert in_memory > 1.2 * in_cache, "no test on this GPU: both take as long"
-    middle = (in_memory * in_cache) ** 0.5
-    told = (hot.device, cold.device, in_cache, in_memory)
-    assert min(hot.device) < middle < min(cold.device), told
-
-
 def test_nothing_of_it_stays_in_the_pool(product, cuda):
     product()
     before = xdev.memory.allocated(cuda)
-    timeit(product, number=2, repeat=2, cold=True)
+    timeit(product, number=2, repeat=2)
     assert xdev.memory.allocated(cuda) == before
 
 

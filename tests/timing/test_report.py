@@ -1,6 +1,5 @@
 """A comparison's forms, and what changed since an earlier one."""
 
-import io
 import json
 import re
 from collections import Counter
@@ -8,11 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from rich.console import Console
 from scipy import stats
 
 from xdev.errors import ConfigurationError
-from xdev.timing import Comparison, Ratio, Row, Timing, compare
+from xdev.timing import Comparison, Ratio, Row, Timing
 
 from .conftest import Footprint
 
@@ -56,33 +54,17 @@ def test_every_cell_stands_under_its_head():
     assert "GB/s" not in without
 
 
-def printed(table, width, **how):
-    """Return the lines that rich prints, without the spaces at their ends."""
-    file = io.StringIO()
-    Console(file=file, width=width, **how).print(table)
-    return [line.rstrip() for line in file.getvalue().splitlines()]
-
-
-# As in rich's markup, which it is not; and one whose first call took long.
+# One whose first call took long.
 NOTED = comparison(
-    row("NumPy [red]host[/red] arrays", 1.0, nbytes=10**9, copy_bandwidth=2e9),
+    row("NumPy host arrays", 1.0, nbytes=10**9, copy_bandwidth=2e9),
     row("out=", 0.01, "unclear", nbytes=10**9),
 )
-
-
-def test_rich_prints_the_same_and_colours_verdicts():
-    assert printed(NOTED, 400) == str(NOTED).splitlines()
-    assert printed(NOTED, 80) == NOTED.text(80).splitlines()
-    how = {"force_terminal": True, "color_system": "standard", "legacy_windows": False}
-    coloured = "\n".join(printed(TABLE, 400, **how))
-    assert "\x1b[31mslower" in coloured
-    assert "\x1b[32mfaster" in coloured
 
 
 @pytest.mark.parametrize("width", [15, 30, 40, 80, 120])
 def test_columns_that_do_not_fit_stand_below_whole(width):
     """Put side by side again, the tables are the cells; nothing is cropped."""
-    cells, lines = TABLE.cells(), printed(TABLE, width)
+    cells, lines = TABLE.cells(), TABLE.text(width).splitlines()
     names = max(len(name) for name, *_ in cells)
     if width >= 40:
         assert all(len(line) <= width for line in lines)
@@ -93,7 +75,7 @@ def test_columns_that_do_not_fit_stand_below_whole(width):
             assert re.split("  +", found.strip()) == list(filter(None, others))
     asked = Counter("".join(map("".join, [*NOTED.cells(), NOTED.notes()])))
     del asked[" "]
-    assert Counter("".join(printed(NOTED, width))) >= asked
+    assert Counter(NOTED.text(width)) >= asked
 
 
 def test_what_changed_since_a_saved_record(tmp_path):
@@ -148,17 +130,6 @@ def test_a_baseline_of_another_machine_or_device_is_refused(
         return
     with pytest.raises(ConfigurationError, match=words):
         after.since(told)
-
-
-def test_a_cold_baseline_of_hot_calls_is_refused(machine):
-    calls = {"call": lambda: machine.launch(1e-3)}
-    cold, hot = (
-        compare(calls, number=2, repeat=2, cold=each) for each in (True, False)
-    )
-    assert not cold.since(cold.as_dict()).regressed
-    for now, then in ((cold, hot), (hot, cold)):
-        with pytest.raises(ConfigurationError, match="the cold of 'call' being"):
-            now.since(then.as_dict())
 
 
 ROW = {"name": "one", "samples": [1.0]}

@@ -12,7 +12,7 @@ import pytest
 import xdev
 from xdev.timing import ResultsDifferError, compare, timeit
 
-from .conftest import LAUNCH, MISS, QUEUE
+from .conftest import LAUNCH, QUEUE
 
 WORK = 50e-6  # a call's, on the device [s]
 NEAR = {"rel": 0.02}
@@ -108,24 +108,6 @@ def a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
     assert table["long work"].ratio.middle == pytest.approx(1e-3 / LAUNCH, rel=0.02)
 
 
-def a_cold_call_finds_nothing_in_the_cache(machine):
-    hot = timeit(machine.launch, WORK, number=10, repeat=2)
-    cold = timeit(machine.launch, WORK, number=10, repeat=2, cold=True)
-    assert (hot.cold, cold.cold) == (False, True)
-    assert hot.device == pytest.approx([WORK] * 2, **NEAR)
-    assert cold.device == pytest.approx([MISS * WORK] * 2, **NEAR)
-    assert cold.wall == pytest.approx([MISS * WORK] * 2, rel=0.05)
-
-
-def cold_device_time_holds_no_wait_for_the_launch(machine):
-    def call():
-        machine.now += 1e-3  # the host is slow
-        return machine.launch(WORK)
-
-    cold = timeit(call, number=10, repeat=2, cold=True)
-    assert cold.device == pytest.approx([MISS * WORK] * 2, **NEAR)
-
-
 def work_of_other_streams_is_reported(machine):
     other = xdev.Stream("simulated")
 
@@ -173,8 +155,6 @@ RULES = [
     a_call_that_waits_is_known,
     a_host_that_was_busy_elsewhere_is_no_call_that_waits,
     a_row_whose_device_waits_for_the_host_is_launch_bound,
-    a_cold_call_finds_nothing_in_the_cache,
-    cold_device_time_holds_no_wait_for_the_launch,
     work_of_other_streams_is_reported,
     candidates_run_in_turn,
     results_are_compared_before_anything_is_timed,

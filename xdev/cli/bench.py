@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import shutil
-import sys
 import warnings
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
@@ -18,7 +16,7 @@ from xdev import _optional
 from xdev.cli.info import add_command, in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
-from xdev.timing import Comparison, compare, verdict
+from xdev.timing import compare, verdict
 from xdev.timing.environment import environment
 
 if TYPE_CHECKING:
@@ -257,7 +255,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"x + y of {options.n:,} {options.dtype} on {device}\n")
-    show(comparison)
+    print(comparison.text(shutil.get_terminal_size().columns))
     if device.type == "cuda":
         print("\nhost arrays: upload, call and download", end="")
     print()
@@ -268,13 +266,3 @@ def run(options: argparse.Namespace) -> int:
     if changes:
         print(f"\n{changes}")
     return status
-
-
-def show(comparison: Comparison) -> None:
-    """Print a table as wide as the terminal; where rich is there, with colours."""
-    if sys.stdout.isatty() and importlib.util.find_spec("rich"):
-        from rich.console import Console
-
-        Console().print(comparison)
-    else:
-        print(comparison.text(shutil.get_terminal_size().columns))

@@ -37,15 +37,15 @@ ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 BETWEEN = frozenset({"EXTENDED_ARG", "CACHE"})  # no instructions of their own
 
 
-def reads(code: CodeType) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
+def reads(code: CodeType) -> Iterator[tuple[str, bool, tuple[str, ...], int]]:
     """Return what a function's code, and the functions inside it, read from outside.
 
-    Of each: its name, whether it is a cell of the closure, not a global, and the
-    attributes read of it. The cells of a function inside may also be variables of the
-    one around it.
+    Of each: its name, whether it is a cell of the closure, not a global, the attributes
+    read of it, and the line. The cells of a function inside may also be variables of
+    the one around it.
     """
     attributes: tuple[str, ...] = ()
-    name, cell = "", False
+    name, cell, line = "", False, code.co_firstlineno
     for instruction in get_instructions(code):
         operation = instruction.opname
         if operation in BETWEEN:
@@ -54,10 +54,11 @@ def reads(code: CodeType) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
             attributes = (*attributes, instruction.argval)
             continue
         if name:
-            yield name, cell, attributes
+            yield name, cell, attributes, line
         name, cell, attributes = "", operation in CELLS, ()
         if cell or operation in GLOBALS:
-            name = instruction.argval
+            name, place = instruction.argval, instruction.positions
+            line = (place and place.lineno) or line
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from reads(constant)
@@ -160,7 +161,7 @@ class _Digester:
         self._code(code)
         namespace = ChainMap(function.__globals__, vars(builtins))
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-        for name, cell, attributes in dict.fromkeys(reads(code)):
+        for name, cell, attributes in dict.fromkeys(x[:3] for x in reads(code)):
             self._text("outside", name, cell, attributes)
             if cell and name in cells:  # or a ValueError: not assigned yet
                 self._outside(cells[name].cell_contents, attributes)

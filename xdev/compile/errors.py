@@ -216,7 +216,7 @@ def _dispatchers(function: Callable[..., Any]) -> Iterator[Any]:
     namespace = function.__globals__ | {
         name: cell.cell_contents for name, cell in cells if cell != CellType()
     }
-    for name, _, attributes in reads(code):
+    for name, _, attributes, _ in reads(code):
         with suppress(KeyError, AttributeError):
             value = reduce(getattr, attributes, namespace[name])
             if hasattr(value, "_compiler") and hasattr(value, "py_func"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import sys
 import weakref
 from contextlib import contextmanager
 from functools import cache
@@ -67,7 +66,7 @@ def connect() -> None:
 @cache
 def driver_library() -> Any:
     """Return the driver's library."""
-    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    return ctypes.CDLL("libcuda.so.1")
 
 
 @final

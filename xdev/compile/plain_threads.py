@@ -191,5 +191,4 @@ class _Workers:
 
 
 _workers = _Workers()
-if hasattr(os, "register_at_fork"):  # a child has no threads
-    os.register_at_fork(after_in_child=_workers.__init__)
+os.register_at_fork(after_in_child=_workers.__init__)  # a child has no threads

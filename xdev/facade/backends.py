@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from xdev.device.choice import names_device
-from xdev.ufunc.argument_errors import misfit, read_only, wrong_dtype
+from xdev.ufunc.argument_errors import check_out
 
 if TYPE_CHECKING:  # protocols and named tuples take long to make
     from collections.abc import Callable, Mapping
@@ -387,22 +387,18 @@ class Library:
         """Compute into ``out``, checked before anything is written; return it."""
         shape = result_shape([*values, options.get("where")])
         if out.shape != shape:
-            raise misfit(name, out, shape, self.wanted(name, function, values))
+            self.refuse(name, function, values, out, shape)
         try:
             return function(*values, out=out, **options)
         except (TypeError, ValueError):
-            self.refuse(name, function, values, out)
+            self.refuse(name, function, values, out, shape)
             raise
 
     def refuse(
-        self, name: str, function: Function, values: list[Any], out: Any
+        self, name: str, function: Function, values: list[Any], out: Any, shape: Shape
     ) -> None:
-        """Raise what is wrong with an ``out`` of the result's shape, if anything is."""
-        wanted = self.wanted(name, function, values)
-        if not getattr(getattr(out, "flags", None), "writeable", True):
-            raise read_only(name, out, wanted)
-        if not np.can_cast(wanted, out.dtype, "same_kind"):
-            raise wrong_dtype(name, out, out.shape, wanted)
+        """Raise what is wrong with an ``out``, if anything is."""
+        check_out(name, out, shape, self.wanted(name, function, values))
 
     def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
         """Return the data type of a result, asked with arrays of size 0."""

@@ -14,7 +14,7 @@ from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.clipping import ends_of
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import libraries
-from xdev.ufunc.argument_errors import misfit, wrong_dtype
+from xdev.ufunc.argument_errors import check_out
 from xdev.ufunc.ufuncs import call, kinds_of, of_a_call, warn_unwritten
 
 if TYPE_CHECKING:
@@ -263,11 +263,8 @@ class StandardDefinition:
         where = options.get("where", True)
         shape = np.broadcast_shapes(*(np.shape(x) for x in (*values, where)))
         wanted = self.specialise(self.resolve(values)).outputs[0]
-        if out.shape != shape:
-            raise misfit(self.key, out, shape, wanted)
-        own = options.keys() <= {"where", "order"}
-        if own and not np.can_cast(wanted, out.dtype, "same_kind"):
-            raise wrong_dtype(self.key, out, shape, wanted)
+        if out.shape != shape or options.keys() <= {"where", "order"}:
+            check_out(self.key, out, shape, wanted)
         return loops(values, out, **options)
 
     def _learn(self, ufunc: Ufunc, args: Sequence[Any], out: Any) -> None:
@@ -420,7 +417,7 @@ class _NumPyCall:
         for out in outs:
             own = NUMPY.bound(function.key, None)
             if isinstance(error, TypeError | ValueError):
-                NUMPY.refuse(function.key, own, list(values), out)
+                NUMPY.refuse(function.key, own, list(values), out, out.shape)
 
 
 @final

@@ -25,7 +25,7 @@ from xdev.facade.backends import (
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import library_named
 from xdev.transfer.copies import dtype_of
-from xdev.ufunc.argument_errors import misfit, never_written, wrong_dtype
+from xdev.ufunc.argument_errors import check_out, never_written
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -111,11 +111,8 @@ class StandardLibrary(Library):
         if self.namespace.__name__ == "jax.numpy":
             raise never_written(name, out, "JAX's arrays are immutable")
         result = function(*values)
-        if result.shape != out.shape:
-            raise misfit(name, out, result.shape, result.dtype)
         wanted, own = to_numpy_dtype(result.dtype), to_numpy_dtype(out.dtype)
-        if not np.can_cast(wanted, own, "same_kind"):
-            raise wrong_dtype(name, out, result.shape, result.dtype)
+        check_out(name, out, result.shape, wanted, own)
         out[...] = self.bound("astype", out)(result, out.dtype, copy=False)
         return out
 

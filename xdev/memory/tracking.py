@@ -472,5 +472,4 @@ def _report_at_exit() -> None:
         sys.stderr.write(f"{report()}\n")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=TRACKER.live.clear)
+os.register_at_fork(after_in_child=TRACKER.live.clear)

@@ -27,7 +27,7 @@ from xdev.timing.sampling import Candidate, begin, whole
 from xdev.transfer import to_device, to_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from typing import Never
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 SPACINGS = 64
 # The same for values that cancelled to near zero, against the largest value.
 CANCELLED = 4
-COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}  # on terminals
 Array = NDArray[Any]
 
 
@@ -218,7 +217,7 @@ class Row:
         return {
             "name": self.name,
             # What must be the same where two records are compared.
-            "conditions": {"device": self.device_name, "cold": timing.cold},
+            "conditions": {"device": self.device_name},
             "samples": timing.timings,
             "launch": timing.launch,
             "device": timing.device,
@@ -324,8 +323,8 @@ class Comparison(verdict.Report):
         Raises
         ------
         ConfigurationError
-            The baseline is no record, or of another machine, device or ``cold``; also
-            a ValueError.
+            The baseline is no record, or of another machine or device; also a
+            ValueError.
         OSError
             The file cannot be read.
         """
@@ -351,15 +350,6 @@ class Comparison(verdict.Report):
             )
         return sentences
 
-    def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
-        """Give ``rich.print`` the same text, with verdicts coloured."""
-        from rich.text import Text
-
-        text = Text(self.text(options.max_width))
-        for word, colour in COLOURS.items():
-            text.highlight_words([word], colour)
-        yield text
-
     def _repr_html_(self) -> str:
         """Return the table, each candidate's runs, and the notes, for a notebook."""
         rows = [
@@ -382,7 +372,6 @@ def compare(
     device: Device | str | None = None,
     rtol: float | None = None,
     nbytes: int | Mapping[str, int] | None = None,
-    cold: bool = False,
     progress: bool = False,
 ) -> Comparison:
     """Time functions that do the same, and say which is faster and how surely.
@@ -412,8 +401,6 @@ def compare(
         name. Given, rows have a bandwidth, and its share of what a copy reaches on
         their device (:func:`xdev.timing.copy_bandwidth`), unless it lacks the memory
         for a copy.
-    cold : bool
-        Whether each call finds its device's caches overwritten.
     progress : bool
         Whether to show a bar on standard error, where that is a terminal or a
         notebook's.
@@ -449,7 +436,7 @@ def compare(
     running: dict[str, Candidate] = {}
     first: tuple[str, object] | None = None
     for name, call in candidates.items():
-        running[name], result = begin(call, device, cold=cold)
+        running[name], result = begin(call, device)
         current = (name, to_host(result))
         first = first or current
         check_agreement(first, current, rtol)

@@ -6,7 +6,7 @@ import platform
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -105,43 +105,10 @@ def environment() -> dict[str, Any]:
     }
 
 
-FLUSHED = 256 << 20  # twice the last cache of a processor, or more [B]
-
-
 def record(device: Device) -> Event:
     """Record an event on the current stream of a device, current or not."""
     with registry.backend(device.type).use(device.index):
         return current_stream(device).record()
-
-
-class Probe:
-    """The host, and any device of which no more is known.
-
-    Parameters
-    ----------
-    device : Device
-        Which.
-    """
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self._buffer: Any = None
-
-    def hold(self, seconds: float) -> Event | None:  # noqa: ARG002 - see the others
-        """Keep the current stream busy so long [s]; the host goes on.
-
-        Returns
-        -------
-        Event or None
-            It is done when the time is over; None where a stream cannot be held.
-        """
-        return None
-
-    def flush(self) -> None:
-        """Overwrite the caches up to the last, on the current stream."""
-        if self._buffer is None:
-            self._buffer = np.empty(FLUSHED, np.uint8)
-        self._buffer.fill(1)
 
 
 # One thread reads the timer until the time is over.
@@ -159,33 +126,24 @@ extern "C" __global__ void xdev_hold(unsigned long long nanoseconds) {
 """
 
 
-@final
-class CudaProbe(Probe):
-    """A CUDA device."""
+def hold(device: Device, seconds: float) -> Event | None:
+    """Keep the current stream of a device busy so long [s]; the host goes on.
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
-        self._cupy = _optional.cupy()
-        self._kernel = self._cupy.RawKernel(HOLD, "xdev_hold")
-        self.hold(0.0)  # compiles the kernel
-
-    def hold(self, seconds: float) -> Event:
-        """Queue a kernel of one thread that lasts so long [s]."""
-        with self._here():
-            self._kernel((1,), (1,), (np.uint64(round(seconds * 1e9)),))
-        return record(self.device)
-
-    def flush(self) -> None:
-        """Queue a write of twice the L2 cache."""
-        with self._here():
-            if self._buffer is None:
-                runtime = self._cupy.cuda.runtime
-                properties = runtime.getDeviceProperties(self.device.index)
-                self._buffer = self._cupy.empty(2 * properties["l2CacheSize"], np.uint8)
-            self._buffer.data.memset_async(1, self._buffer.nbytes)
-
-    def _here(self) -> Any:
-        return self._cupy.cuda.Device(self.device.index)
+    Return an event that is done when the time is over; None where a stream cannot be
+    held.
+    """
+    if device.type not in HOLDS:
+        return None
+    HOLDS[device.type](device, seconds)
+    return record(device)
 
 
-PROBES: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}
+def _hold_cuda(device: Device, seconds: float) -> None:
+    cupy = _optional.cupy()
+    kernel = cupy.RawKernel(HOLD, "xdev_hold")  # CuPy compiles it once a process
+    with cupy.cuda.Device(device.index):
+        kernel((1,), (1,), (np.uint64(round(seconds * 1e9)),))
+
+
+#: By the type of a device: what queues nothing but a wait of so many seconds.
+HOLDS: dict[str, Callable[[Device, float], None]] = {"cuda": _hold_cuda}

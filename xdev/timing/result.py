@@ -108,8 +108,6 @@ class Timing:
         run; as ``wall`` on a CPU.
     queued : bool
         Whether the arrays are on a device that works while the host goes on.
-    cold : bool
-        Whether each call found the device's last cache overwritten.
     waits : bool or None
         Whether each call waits for the device, as one that copies a result to the
         host does; None where that is not known.
@@ -131,7 +129,6 @@ class Timing:
     launch: list[float] = field(default_factory=list)
     device: list[float] = field(default_factory=list)
     queued: bool = False
-    cold: bool = False
     waits: bool | None = None
 
     @property
@@ -163,7 +160,7 @@ class Timing:
     @property
     def elsewhere(self) -> bool:
         """Whether work went on after that of the device's current stream was done."""
-        if not self.queued or self.cold:  # cold ones are measured apart
+        if not self.queued:
             return False
         late = [
             (wall - device) * self.loops - ENDING_PART * wall * self.loops

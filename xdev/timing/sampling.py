@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
 from xdev.errors import ConfigurationError
-from xdev.timing.environment import PROBES, Probe, record
+from xdev.timing.environment import hold, record
 from xdev.timing.result import Timing
 
 if TYPE_CHECKING:
@@ -101,23 +101,14 @@ def _parse(code: Code, call: str, above: int = 0) -> ast.Module:
     return ast.parse("\n" * above + source, SOURCE)
 
 
-# The device is kept busy for so many launches' time while the next are queued.
-AHEAD = 2
-LONGEST_HOLD = 0.01  # [s]
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The time of one run [s] by each clock; on a CPU the first three are one.
-
-    ``spent``: what the run took with all that is between its calls.
-    """
+    """The time of one run [s] by each clock; on a CPU they are one."""
 
     launch: float
     device: float
     wall: float
-    spent: float
 
 
 @contextmanager
@@ -161,10 +152,6 @@ class Candidate:
         Whether its arrays are on a device that works while the host goes on.
     first : float
         Time of the first call [s].
-    probe : Probe
-        Of the device.
-    cold : bool
-        Whether each call finds the device's caches overwritten.
     clock : callable
         Returns the host's time [s].
     """
@@ -173,9 +160,7 @@ class Candidate:
     device: Device
     queued: bool
     first: float
-    probe: Probe
-    cold: bool = False
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float]
     number: int = 1
     burst: int = 1
     waits: bool | None = None
@@ -187,16 +172,8 @@ class Candidate:
         self.loop((None,), self.clock, self.clock)
 
     def run(self, number: int) -> Run:
-        """Make one run, which is not kept."""
-        with collector_off():
-            return self.run_cold(number) if self.cold else self.run_hot(number)
-
-    def run_hot(self, number: int) -> Run:
         """Call ``number`` times without a pause, from idle device to idle device."""
         rounds, device, clock = times(None, number), self.device, self.clock
-        if device.type == "cpu":
-            start, end, _ = self.loop(rounds, clock, clock)
-            return Run(end - start, end - start, end - start, end - start)
         events: list[Event] = []
 
         def start_idle() -> float:
@@ -204,43 +181,15 @@ class Candidate:
             events.append(record(device))
             return clock()
 
-        start, returned, _ = self.loop(rounds, start_idle, clock)
-        events.append(record(device))
-        synchronize(device)
-        wall = clock() - start
-        return Run(returned - start, events[1].elapsed(events[0]), wall, wall)
-
-    def run_cold(self, number: int) -> Run:
-        """Call ``number`` times, each after the device's caches were overwritten.
-
-        Launch and wall time are of calls on an idle device. For the device's own time
-        the calls are made once more, queued behind work that outlasts their launch,
-        since an idle device would wait for it between the two events.
-        """
-        device, clock, on_host = self.device, self.clock, self.device.type == "cpu"
-
-        def start_idle() -> float:
-            self.probe.flush()
+        with collector_off():
+            if device.type == "cpu":
+                start, end, _ = self.loop(rounds, clock, clock)
+                return Run(end - start, end - start, end - start)
+            start, returned, _ = self.loop(rounds, start_idle, clock)
+            events.append(record(device))
             synchronize(device)
-            return clock()
-
-        def start_queued() -> float:
-            self.probe.hold(min(AHEAD * launch / number, LONGEST_HOLD))
-            self.probe.flush()
-            begins.append(record(device))
-            return 0.0
-
-        began, launch, wall, busy = clock(), 0.0, 0.0, 0.0
-        begins: list[Event] = []
-        for _ in times(None, number):
-            start, returned, _ = self.loop((None,), start_idle, clock)
-            synchronize(device)
-            launch += returned - start
-            wall += (returned if on_host else clock()) - start
-        for _ in times(None, 0 if on_host else number):
-            end: Event = self.loop((None,), start_queued, lambda: record(device))[1]
-            busy += end.elapsed(begins.pop())
-        return Run(launch, wall if on_host else busy, wall, clock() - began)
+            wall = clock() - start
+        return Run(returned - start, events[1].elapsed(events[0]), wall)
 
     def launch_time(self, number: int, clock: Callable[[], float]) -> float:
         """Return the host's time for a call that does not wait [s]: a mean.
@@ -285,9 +234,9 @@ class Candidate:
         """
         tried = (step * 10**power for power in range(MOST_POWER) for step in steps)
         for few in tried if number is None else ():
-            spent = self.run(few).spent
-            tell(few, spent)
-            if spent >= seconds:
+            wall = self.run(few).wall
+            tell(few, wall)
+            if wall >= seconds:
                 number = few
                 break
         self.number = number or MOST_LOOPS
@@ -315,7 +264,7 @@ class Candidate:
         def start() -> float:
             nonlocal gate
             synchronize(self.device)
-            gate = self.probe.hold(seconds)
+            gate = hold(self.device, seconds)
             return 0.0
 
         late: bool | None = self.loop((None,), start, lambda: gate and gate.done)[1]
@@ -326,7 +275,7 @@ class Candidate:
         """Add one run."""
         one = self.run(self.number)
         launch = one.launch / self.number
-        if self.queued and not self.cold and self.number > 1:
+        if self.queued and self.number > 1:
             launch = self.launch_time(self.burst, self.clock)
         self.runs.append(one)
         self.launches.append(launch)
@@ -354,7 +303,6 @@ class Candidate:
             launch=self.launches,
             device=[one.device / self.number for one in self.runs],
             queued=self.queued,
-            cold=self.cold,
             waits=self.waits,
         )
 
@@ -367,7 +315,7 @@ def begin(
     call: Callable[[], object],
     device: Device | str | None = None,
     arguments: Iterable[object] = (),
-    **how: Any,
+    clock: Callable[[], float] | None = None,
 ) -> tuple[Candidate, object]:
     """Make a function's first call; return the candidate and the call's result.
 
@@ -379,8 +327,8 @@ def begin(
         Whose work is waited for.
     arguments : iterable
         What may tell the device, beside the result.
-    **how
-        ``clock`` and ``cold`` of the :class:`Candidate`.
+    clock : callable, optional
+        That of the :class:`Candidate`.
     """
     results: list[object] = []
 
@@ -390,7 +338,7 @@ def begin(
         return start, results
 
     loop, _ = compiled(call, "pass", {"__name__": __name__})  # its frames are xdev's
-    return _begin(loop, first, arguments, device, **how), results[0]
+    return _begin(loop, first, arguments, device, clock), results[0]
 
 
 def begin_code(
@@ -398,7 +346,7 @@ def begin_code(
     setup: Code,
     namespace: dict[str, Any],
     device: Device | str | None = None,
-    **how: Any,
+    clock: Callable[[], float] | None = None,
 ) -> Candidate:
     """Do so with a statement and its setup."""
     loop, named = compiled(code, setup, namespace)
@@ -407,7 +355,7 @@ def begin_code(
         start, _, variables = loop((None,), clock, clock)
         return start, variables.values()
 
-    return _begin(loop, first, named, device, **how)
+    return _begin(loop, first, named, device, clock)
 
 
 def _begin(
@@ -415,8 +363,7 @@ def _begin(
     first: First,
     before: Iterable[object],
     device: Device | str | None,
-    clock: Callable[[], float] | None = None,
-    **how: Any,
+    clock: Callable[[], float] | None,
 ) -> Candidate:
     clock = clock or time.perf_counter
     requested = None if device is None else as_device(device)  # refused before the call
@@ -429,8 +376,7 @@ def _begin(
     where = requested or holder or default_device()
     synchronize(where)
     queued, seconds = holder is not None, clock() - start
-    probe = PROBES.get(where.type, Probe)(where)
-    return Candidate(loop, where, queued, seconds, probe, clock=clock, **how)
+    return Candidate(loop, where, queued, seconds, clock)
 
 
 def _holder(objects: Iterable[object]) -> Device | None:
@@ -488,7 +434,6 @@ def timeit(
     repeat: int = 7,
     device: Device | str | None = None,
     timer: Callable[[], float] | None = None,
-    cold: bool = False,
 ) -> Timing:
     """Time ``f(*args)`` or a statement as IPython's ``%timeit`` does, to its end.
 
@@ -515,9 +460,6 @@ def timeit(
         result, or a variable that the statement names, else the default device.
     timer : callable, optional
         Returns the host's time [s]; left out, :func:`time.perf_counter`.
-    cold : bool
-        Whether each call finds the device's last cache overwritten; if not, it finds
-        there what the call before left.
 
     Returns
     -------
@@ -547,7 +489,6 @@ def timeit(
     repeat = whole(repeat, "repeat")
     if timer is not None and not callable(timer):
         raise TypeError(f"timer is {timer!r}: give a function, time.perf_counter")
-    how: dict[str, Any] = {"cold": cold, "clock": timer}
     if isinstance(f, str):
         if len(args) > 1 or (args and setup != "pass"):
             raise TypeError(
@@ -557,7 +498,7 @@ def timeit(
         code: Any = args[0] if args else setup
         names = {"__name__": "__main__"} if globals is None else globals
         try:
-            candidate = begin_code(f, code, names, device, **how)
+            candidate = begin_code(f, code, names, device, timer)
         except NameError as error:
             if globals is None:
                 error.add_note("a statement sees your variables with globals=globals()")
@@ -575,5 +516,5 @@ def timeit(
         )
     else:
         call = partial(f, *args) if args else f
-        candidate = begin(call, device, args, **how)[0]
+        candidate = begin(call, device, args, timer)[0]
     return candidate.measure(number, repeat, steps=(1,))

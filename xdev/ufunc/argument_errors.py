@@ -252,21 +252,33 @@ def _way(label: str, like: str, target: Device | None) -> str:
 # Of an output that cannot be written.
 
 
-def misfit(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> ValueError:
-    """Return the error for an ``out=`` of another shape than the result's."""
-    return ValueError(_of_out(name, out, f"of shape {tuple(out.shape)}", shape, dtype))
+def check_out(
+    name: str, out: Any, shape: Sequence[int], dtype: Any, own: Any = None
+) -> None:
+    """Refuse an ``out=`` that cannot hold a result of a shape and data type.
 
-
-def read_only(name: str, out: Any, dtype: Any) -> ValueError:
-    """Return the error for an ``out=`` that may not be written."""
-    return ValueError(_of_out(name, out, "read-only", tuple(out.shape), dtype))
-
-
-def wrong_dtype(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> TypeError:
-    """Return the error for an ``out=`` that cannot hold the result's data type."""
-    return TypeError(
-        _of_out(name, out, f"of data type {_text(out.dtype)}", shape, dtype)
+    ``own`` is NumPy's data type of it, where its own is another library's.
+    """
+    kind: type[Exception] = ValueError
+    if tuple(out.shape) != tuple(shape):
+        flaw = f"of shape {tuple(out.shape)}"
+    elif not getattr(getattr(out, "flags", None), "writeable", True):
+        flaw = "read-only"
+    elif not np.can_cast(dtype, own or out.dtype, "same_kind"):
+        kind, flaw = TypeError, f"of data type {_text(out.dtype)}"
+    else:
+        return
+    wanted, where, extents = _text(dtype), device_of(out), tuple(shape)
+    device = "xdev.device_of(out)" if where.library else f"'{where}'"
+    raise kind(
+        f"xdev.{name}: out is {flaw}; it must be a writable array of shape {extents} "
+        f"that can hold {wanted}: make one with "
+        f"xdev.empty({extents}, dtype=xdev.{wanted}, device={device})"
     )
+
+
+def _text(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
 
 
 def never_written(name: str, out: Any, reason: str) -> TypeError:
@@ -299,20 +311,6 @@ def not_over_blocks(
         f"xdev.{name}(x.compute()), or map a function over the blocks, "
         f"xdev.distributed.map(f, x) ({PAGE})"
     )
-
-
-def _of_out(name: str, out: Any, flaw: str, shape: Any, dtype: Any) -> str:
-    kind, where, extents = _text(dtype), device_of(out), tuple(shape)
-    device = "xdev.device_of(out)" if where.library else f"'{where}'"
-    return (
-        f"xdev.{name}: out is {flaw}; it must be a writable array of shape {extents} "
-        f"that can hold {kind}: make one with "
-        f"xdev.empty({extents}, dtype=xdev.{kind}, device={device})"
-    )
-
-
-def _text(dtype: Any) -> str:
-    return str(dtype).rpartition(".")[2]
 
 
 # NumPy's refusals of a ufunc's call, with the way out.

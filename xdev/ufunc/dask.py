@@ -12,7 +12,7 @@ import numpy as np
 from xdev import _optional
 from xdev.device import device_of
 from xdev.errors import type_name
-from xdev.ufunc.argument_errors import PAGE, misfit, of_slice, wrong_dtype
+from xdev.ufunc.argument_errors import PAGE, check_out, of_slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,10 +151,7 @@ def refuse_plain(name: str, outs: Sequence[Any]) -> None:
 
 def written(name: str, out: Any, result: Any) -> Any:
     """Give a collection other values, lazily; return it. Refuse what does not fit."""
-    if result.shape != out.shape:
-        raise misfit(name, out, result.shape, result.dtype)
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise wrong_dtype(name, out, result.shape, result.dtype)
+    check_out(name, out, result.shape, result.dtype)
     if out.name.startswith("getitem-"):
         raise of_slice(name, out)
     out[...] = result.astype(out.dtype)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, final
 import numpy as np
 
 from xdev._freed import is_freed, use_after_free
+from xdev.compile.digests import reads
 from xdev.compile.formulas import is_bfloat16
 from xdev.errors import not_array
 from xdev.ufunc import sources
@@ -250,8 +251,6 @@ def _names(tree: ast.AST) -> Iterator[str]:
 
 RAISE = opmap["RAISE_VARARGS"]  # every other byte of code is an instruction
 DEFERRED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
-ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-MEMBERS = ATTRIBUTES | {"LOAD_CONST"}  # no outside names
 NEIGHBOURS = np.nextafter, np.spacing
 PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__")
 
@@ -394,18 +393,14 @@ def shown(code: CodeType, line: int) -> str:
 
 def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, int]]:
     """Return the outside values that code reads, modules' too, by name and line."""
-    label, value, line = "", None, code.co_firstlineno
-    for instruction in get_instructions(code):
-        place = instruction.positions  # starts_line is no number since Python 3.13
-        line = (place and place.lineno) or line
-        operation, name = instruction.opname, str(instruction.argval)
-        if operation in ATTRIBUTES and isinstance(value, ModuleType):
-            label, value = f"{label}.{name}", vars(value).get(name)
-        elif operation.startswith("LOAD_") and operation not in MEMBERS:
-            label, value = name, outside.get(name)
-        else:
-            value = None
+    for name, _, attributes, line in reads(code):
+        label, value = name, outside.get(name)
         yield label, value, line
+        for attribute in attributes:
+            if not isinstance(value, ModuleType):
+                break
+            label, value = f"{label}.{attribute}", vars(value).get(attribute)
+            yield label, value, line
 
 
 def _is_array(x: Any) -> bool:

@@ -316,7 +316,7 @@ def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:
     xdev's modules become ones of what is read, with NumPy's functions.
     """
     values = {name: numpys(value) for name, value in outside.items()}
-    for name, _, attributes in reads(code):
+    for name, _, attributes, _ in reads(code):
         owner = outside.get(name)
         ours = isinstance(owner, ModuleType) and owner.__name__ in MODULES
         if ours and attributes:

@@ -90,10 +90,8 @@ def _start(memory: mmap.mmap) -> int:
 
 def _map(nbytes: int) -> mmap.mmap:
     """Return a private anonymous mapping: a forked child writes its own copy."""
-    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows: anonymous maps are private there
-        return mmap.mmap(-1, nbytes)
     fresh = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if nbytes >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+    if nbytes >= HUGE:
         try:
             fresh.madvise(mmap.MADV_HUGEPAGE)
         except OSError:  # a kernel without huge pages: small ones do
