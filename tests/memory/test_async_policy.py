@@ -40,10 +40,10 @@ def test_the_limit_counts_what_the_source_keeps():
     del held
 
 
-def test_memory_without_stream_order_stays_on_split_when_the_setting_is_async():
+def test_host_memory_stays_on_split_when_the_setting_is_async():
     program = """
     from xdev import memory
     print([memory.pool(name).state.policy.name for name in ("cpu", "fake")])
     """
     told = output(program, XDEV_MEMORY_POOL="async")
-    assert told == "['split', 'split']\n"
+    assert told == "['split', 'async']\n"

@@ -90,7 +90,7 @@ def _make(where: Device, kind: str) -> Pool:
             source = _source(where, kind)
             name = str(where) if kind != "pinned" else f"{where} (pinned)"
             policy = policies.named(_config.memory_pool())
-            if policy.asynchronous and not hasattr(source, "in_stream_order"):
+            if policy.asynchronous and kind != "device":  # no streams order it
                 policy = policies.named("split")
             if _config.debug():
                 from xdev.memory.debugging import guarded

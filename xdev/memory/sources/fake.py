@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.blocks import round_up
 
@@ -102,9 +102,108 @@ class FakeSource:
         """Note the call."""
         self._call(RuntimeError, "synchronize")
 
+    def in_stream_order(self) -> FakeAsyncSource:
+        """Return a driver's pool in front of this."""
+        return FakeAsyncSource(self)
+
     def _call(self, kind: type[Exception], *call: object) -> None:
         number = len(self.log)
         self.log.append(call)
         if number in self.faults:
             arguments = ", ".join(map(str, call[1:]))
             raise kind(f"injected: call {number}, {call[0]}({arguments})")
+
+
+NOBODY, LENT = -1, -2  # whose work may use a range: no stream's, or its holder's
+
+
+@final
+class FakeAsyncSource:
+    """Memory in stream order that is not there, for tests of pools.
+
+    A range that was freed serves the next request of its very size, on another stream
+    only after :meth:`synchronize`. Nothing else is known of queued work: it is done
+    when, and only when, somebody waits for it.
+
+    Parameters
+    ----------
+    source : FakeSource
+        Where ranges come from; its ``lent`` is what is held, its ``faults`` and ``log``
+        count its calls.
+
+    Attributes
+    ----------
+    log : list of tuple
+        Every ``allocate``, ``free`` and ``trim`` so far, with its arguments.
+
+    Examples
+    --------
+    >>> from xdev.memory.sources.fake import FakeSource
+    >>> source = FakeAsyncSource(FakeSource(capacity=1024))
+    >>> address = source.allocate(1000, stream=7)
+    >>> source.free(address, 1000, stream=7)
+    >>> source.held(), source.allocate(1000, stream=7) == address
+    (1000, True)
+    """
+
+    def __init__(self, source: FakeSource) -> None:
+        self._plain = source
+        self.log: list[tuple[object, ...]] = []
+        self._ranges: dict[int, tuple[int, int]] = {}  # bytes, and whose work uses them
+        self._lock = threading.RLock()  # guards it
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def allocate(self, nbytes: int, stream: int) -> int:
+        """Lend a kept range, or a new one, if need be in place of kept ones."""
+        self.log.append(("allocate", nbytes, stream))
+        with self._lock:
+            if not self._keeps(nbytes, stream):
+                if nbytes > self._plain.room()[0]:
+                    self._give_back(0)
+                fresh = map(self._plain.allocate, (nbytes,))
+                self._ranges.update(zip(fresh, [(nbytes, NOBODY)], strict=True))
+            at = self._keeps(nbytes, stream)
+            self._ranges[at] = nbytes, LENT; return at  # fmt: skip # noqa: E702 - nothing is raised in between
+
+    def _keeps(self, nbytes: int, stream: int) -> int:
+        """Return a kept range that may serve, or 0."""
+        for address, (size, user) in self._ranges.items():
+            if size == nbytes and user in (stream, NOBODY):
+                return address
+        return 0
+
+    def free(self, address: int, nbytes: int, stream: int) -> None:
+        """Keep a range that was lent."""
+        self.log.append(("free", address, nbytes, stream))
+        with self._lock:
+            if self._ranges.get(address) != (nbytes, LENT):
+                raise ValueError(f"{nbytes} B at {address:#x} are not lent")
+            self._ranges[address] = nbytes, stream
+
+    def held(self) -> int:
+        """Return the bytes of all ranges [B]."""
+        with self._lock:
+            return sum(nbytes for nbytes, _ in self._ranges.values())
+
+    def trim(self, keep: int) -> None:
+        """Give back kept ranges that nobody uses."""
+        self.log.append(("trim", keep))
+        with self._lock:
+            self._give_back(keep)
+
+    def _give_back(self, keep: int) -> None:
+        for address, (nbytes, user) in list(self._ranges.items()):
+            if self.held() <= keep:
+                break
+            if user == NOBODY:
+                freed = map(self._plain.free, (address,), (nbytes,))
+                list(map(self._ranges.pop, (address,), freed))
+
+    def synchronize(self) -> None:
+        """Know all work to be done."""
+        self._plain.synchronize()
+        with self._lock:
+            kept = [at for at, (_, user) in self._ranges.items() if user != LENT]
+            self._ranges |= {at: (self._ranges[at][0], NOBODY) for at in kept}
