@@ -160,17 +160,7 @@ def _host_pool() -> Pool:
 def pinned_array(
     shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
 ) -> ndarray[Any, Any]:
-    """Return an uninitialised array in page-locked host memory.
-
-    Parameters, result and errors are :func:`host_array`'s; any size is the pool's.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        There is no CUDA device to lock memory for.
-    TypeError
-        The dtype holds Python objects.
-    """
+    """Do as :func:`host_array`, in page-locked host memory: any size is the pool's."""
     nbytes = size_of(shape, dtype)
     if dtype.hasobject:
         raise TypeError(
