@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xdev.memory import bridges
     from xdev.memory.accounting import PoolStats
-    from xdev.memory.arrays import free, host_array, record_stream
+    from xdev.memory.arrays import (
+        free,
+        host_array,
+        is_pinned_address,
+        pinned_array,
+        record_stream,
+    )
     from xdev.memory.debugging import check
     from xdev.memory.history import record_history, snapshot
     from xdev.memory.pools import Block, Pool
@@ -43,10 +49,11 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Block", "Outstanding", "OutstandingLine", "Pool", "PoolStats", "allocated",
-    "bridges", "check", "free", "get_limit", "host_array", "max_allocated",
-    "max_reserved", "outstanding", "outstanding_by_line", "peak", "pool", "reclaim",
-    "record_history", "record_stream", "reserved", "reset_peak", "set_limit",
-    "snapshot", "stats", "status", "summary", "track",
+    "bridges", "check", "free", "get_limit", "host_array", "is_pinned_address",
+    "max_allocated", "max_reserved", "outstanding", "outstanding_by_line", "peak",
+    "pinned_array", "pool", "reclaim", "record_history", "record_stream", "reserved",
+    "reset_peak", "set_limit", "snapshot", "stats", "status", "summary",
+    "track",
 ]
 # fmt: on
 __dir__ = __all__.copy  # what Tab shows
