@@ -130,3 +130,21 @@ def test_every_name_has_an_example():
     }
 
     assert missing <= WITHOUT_EXAMPLE
+
+
+def test_every_public_callable_tells_what_it_takes_and_shows_how():
+    """But NumPy's data types, which are NumPy's."""
+    telling = re.compile(r"^(Parameters|Attributes)\n-", re.MULTILINE)
+    lacking = []
+    for room in ("", *(f".{name}" for name in ROOMS if name != "numpy")):
+        module = importlib.import_module(f"xdev{room}")
+        for name, value in ((name, getattr(module, name)) for name in module.__all__):
+            if not callable(value) or value.__module__ == "numpy":
+                continue
+            doc = f"{inspect.getdoc(value)}\n{inspect.getdoc(type(value).__call__)}"
+            error = inspect.isclass(value) and issubclass(value, Exception)
+            takes = not error and inspect.signature(value).parameters
+            if ">>> " not in doc or (takes and not telling.search(doc)):
+                lacking.append(f"xdev{room}.{name}")
+
+    assert lacking == []

@@ -52,8 +52,21 @@ def add(a: Any, index: Any, value: Any) -> Any:  # noqa: ARG001 - compiled code 
 def max(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001 - as called
     """Raise an element to a value: ``a[index] = np.maximum(a[index], value)``.
 
-    A NaN on either side is what stays, as in NumPy. Parameters and result are those of
-    :func:`add`.
+    A NaN on either side is what stays, as in NumPy.
+
+    Parameters
+    ----------
+    a : array
+        Of the kernel's arguments.
+    index : int or tuple of int
+        Which element; negative ones count from the end.
+    value : number
+        What it is at least, cast to the array's dtype.
+
+    Returns
+    -------
+    number
+        The element as it was.
 
     Raises
     ------
@@ -77,8 +90,21 @@ def max(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001 - as calle
 def min(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001
     """Lower an element to a value: ``a[index] = np.minimum(a[index], value)``.
 
-    A NaN on either side is what stays, as in NumPy. Parameters and result are those of
-    :func:`add`.
+    A NaN on either side is what stays, as in NumPy.
+
+    Parameters
+    ----------
+    a : array
+        Of the kernel's arguments.
+    index : int or tuple of int
+        Which element; negative ones count from the end.
+    value : number
+        What it is at most, cast to the array's dtype.
+
+    Returns
+    -------
+    number
+        The element as it was.
 
     Raises
     ------
@@ -103,7 +129,21 @@ def cas(a: Any, index: Any, expected: Any, value: Any) -> Any:  # noqa: ARG001
     """Compare and swap: put ``value`` where the element is ``expected``.
 
     It was put there if what returns is ``expected``. Floats are compared by their bits:
-    a NaN equals itself, -0.0 is not 0.0. The other parameters are those of :func:`add`.
+    a NaN equals itself, -0.0 is not 0.0.
+
+    Parameters
+    ----------
+    a : array
+        Of the kernel's arguments.
+    index : int or tuple of int
+        Which element; negative ones count from the end.
+    expected, value : number
+        What the element must be, and what it becomes; cast to the array's dtype.
+
+    Returns
+    -------
+    number
+        The element as it was.
 
     Raises
     ------

@@ -174,7 +174,16 @@ class InUseError(XdevError, RuntimeError):
 
 
 class CaptureError(XdevError, RuntimeError):
-    """A function cannot be captured in a graph; the text names the call, and why."""
+    """A function cannot be captured in a graph; the text names the call, and why.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> g = xdev.graph(lambda x: x.shape[0], xdev.ones(3, device="cpu"))
+    >>> g()
+    Traceback (most recent call last):
+    xdev.errors.CaptureError: <lambda> returns int, which a replay cannot write to: ...
+    """
 
 
 class MemoryCorruptionError(XdevError, RuntimeError):
@@ -182,6 +191,14 @@ class MemoryCorruptionError(XdevError, RuntimeError):
 
     It is raised where the damage is found, not where it was done; the text has a line
     for each place, with the lines that allocated and freed the blocks around it.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> try:
+    ...     seen = xdev.memory.check()  # 0 B without XDEV_DEBUG=1
+    ... except MemoryCorruptionError as error:
+    ...     print(error)
     """
 
 

@@ -75,6 +75,13 @@ class TimingMagics(Magics):
         -o: return the :class:`xdev.timing.Timing`.
 
         -v <V>: store it in the variable V.
+
+        Examples::
+
+            In [1]: %load_ext xdev
+            In [2]: import xdev as xp
+            In [3]: x = xp.ones(1_000_000)
+            In [4]: %xtimeit xp.sqrt(x)
         """
         options, code = self.parse_options(
             line, OPTIONS, posix=False, strict=False, preserve_non_opts=True

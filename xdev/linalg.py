@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from xdev._numpy_names import refuse
+from xdev.facade.backends import gives_indices, gives_real
 from xdev.facade.dispatch import dispatch, dispatch_two, library_of
 from xdev.facade.linear_algebra import (
     cholesky,
@@ -25,7 +26,7 @@ from xdev.facade.linear_algebra import (
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.backends import Array, Axes, DType, Slogdet
+    from xdev.facade.backends import C64, C128, F32, F64, Array, Axes, DType, Slogdet
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
@@ -277,6 +278,7 @@ def det(x: Array, /) -> Array:
     return dispatch("linalg.det", x)(x)
 
 
+@gives_real
 def matrix_norm(
     x: Array,
     /,
@@ -314,6 +316,7 @@ def matrix_norm(
     return dispatch("linalg.matrix_norm", x, more)(x, keepdims=keepdims, ord=ord)
 
 
+@gives_indices
 def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
     """Number of singular values that count as more than 0.
 
@@ -343,7 +346,13 @@ def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
     return dispatch("linalg.matrix_rank", x, more)(x, rtol=rtol)
 
 
-def slogdet(x: Array, /) -> Slogdet[Array]:
+@overload
+def slogdet(x: C128, /) -> Slogdet[C128, F64]: ...  # type: ignore[overload-overlap]
+@overload
+def slogdet(x: C64, /) -> Slogdet[C64, F32]: ...
+@overload
+def slogdet(x: Array, /) -> Slogdet[Array, Array]: ...
+def slogdet(x: Any, /) -> Any:
     """Sign and logarithm of the determinant.
 
     Parameters
@@ -404,6 +413,7 @@ def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Ar
     return function(x, offset=offset, dtype=dtype)
 
 
+@gives_real
 def vector_norm(
     x: Array, /, *more: Never, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Array:

@@ -17,7 +17,7 @@ from xdev.cli import main
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        ([], 2, "command"),
+        ([], 0, ["doctor", "Examples", "xdev memory program.py"]),
         (["sing"], 2, "command"),
         (["--help"], 0, ["info", "bench", "timeit", "memory", "cache", "doctor"]),
         (["--version"], 0, f"xdev {xdev.__version__}\n"),

@@ -186,7 +186,10 @@ def numpys(x: NDArray[np.float64]) -> None:
 
 
 def data_types(
-    x: NDArray[np.float64], y: NDArray[np.float32], z: NDArray[np.complex64]
+    x: NDArray[np.float64],
+    y: NDArray[np.float32],
+    z: NDArray[np.complex64],
+    u: NDArray[np.complex128],
 ) -> None:
     """Check that the data type of a NumPy array's result is known."""
     assert_type(xp.equal(2.0, x), NDArray[np.bool_])
@@ -213,8 +216,33 @@ def data_types(
     assert_type(spectrum, NDArray[np.complex128])
     xp.argsort(x, decending=True)  # type: ignore[call-overload]
 
+    for function in xp.abs, xp.imag, xp.real:
+        assert_type(function(z), NDArray[np.float32])
+        assert_type(function(u, out=x), NDArray[np.float64])
+        assert_type(function(y), NDArray[np.float32])
+    for single in (
+        *(xp.linalg.vector_norm(z, axis=0), xp.linalg.matrix_norm(z, ord="nuc")),
+        *(xp.linalg.svdvals(z), xp.linalg.eigvalsh(y), xp.linalg.svd(z).S),
+        *(xp.linalg.eigh(z).eigenvalues, xp.linalg.slogdet(z).logabsdet),
+    ):
+        assert_type(single, NDArray[np.float32])
+    for double in (
+        *(xp.linalg.vector_norm(u), xp.linalg.matrix_norm(u), xp.linalg.svdvals(u)),
+        *(xp.std(u, axis=0), xp.var(u, correction=1)),
+        *(xp.linalg.eigvalsh(u), xp.linalg.eigh(x).eigenvectors, xp.linalg.svd(u).S),
+        *(xp.linalg.eigh(u).eigenvalues, xp.linalg.slogdet(u).logabsdet),
+    ):
+        assert_type(double, NDArray[np.float64])
+    assert_type(xp.linalg.eigh(z).eigenvectors, NDArray[np.complex64])
+    assert_type(xp.linalg.eig(x).eigenvalues, NDArray[np.complex128])
+    assert_type(xp.linalg.eigvals(y), NDArray[np.complex64])
+    assert_type(xp.linalg.matrix_rank(u), NDArray[np.intp])
+    assert_type(xp.isfinite(u), NDArray[np.bool_])
+
 
 def cupys(x: cupy.ndarray) -> None:
     """Check CuPy's."""
     for made in xp.add(x, x), xp.equal(2.0, x), xp.sum(x, axis=0), xp.linalg.svd(x).S:
+        assert_type(made, cupy.ndarray)
+    for made in xp.abs(x), xp.linalg.vector_norm(x), xp.linalg.eigh(x).eigenvalues:
         assert_type(made, cupy.ndarray)

@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command; without any, print what there are.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         From argparse: for ``--help`` (0) and for wrong options (2).
     """
     try:
-        options = parser().parse_args(arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        options = parser().parse_args(words or ["--help"])
         if options.run is not doctor.run:  # which tells of each setting itself
             _config.values()
         status = int(options.run(options))

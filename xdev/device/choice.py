@@ -122,10 +122,20 @@ class Device:
     def require(self) -> Self:
         """Return the device, ready for use.
 
+        Returns
+        -------
+        Device
+            Itself.
+
         Raises
         ------
         DeviceUnavailableError
             It cannot be used; the text says why and what would fix it.
+
+        Examples
+        --------
+        >>> Device("cpu").require()
+        Device('cpu')
         """
         reason = self.reason
         if reason is not None:
@@ -285,6 +295,11 @@ def devices() -> list[Device]:
 
     Under ``XDEV_DEVICE=fake`` the fake ones follow.
 
+    Returns
+    -------
+    list of Device
+        At least the CPU.
+
     Examples
     --------
     >>> str(devices()[0])
@@ -305,6 +320,11 @@ def default_device() -> Device:
     It is what :func:`set_default_device` or :func:`use_device` set in this context
     (a thread starts without), else ``XDEV_DEVICE``; ``auto``, its default, is CUDA's
     current device where CUDA can be used, else the CPU.
+
+    Returns
+    -------
+    Device
+        Ready for use.
 
     Raises
     ------
@@ -345,7 +365,13 @@ def coming_default() -> Device:
 
 
 def set_default_device(device: object) -> None:
-    """Set the default device of this context; None gives it back to ``XDEV_DEVICE``.
+    """Set the default device of this context.
+
+    Parameters
+    ----------
+    device : Device, str or None
+        Where creation functions make arrays unless told; None leaves that to
+        ``XDEV_DEVICE`` again.
 
     Raises
     ------

@@ -73,6 +73,11 @@ class FakeArray:
     to turn into a NumPy array unasked, to meet arrays of the host or of another device,
     to be an index of the host's. NumPy's functions refuse it.
 
+    Attributes
+    ----------
+    device : Device
+        ``fake:0`` or ``fake:1``. All others are those of :class:`numpy.ndarray`.
+
     Examples
     --------
     >>> import numpy as np

@@ -50,6 +50,21 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
     threads : int, optional
         How many threads one call of a ufunc or kernel has on the CPU, beside as many
         tasks as the worker has threads. ``XDEV_NUM_THREADS``, or 1, unless given.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit is not a size or share.
+
+    Examples
+    --------
+    >>> from xdev.distributed import WorkerPlugin
+    >>> plugin = WorkerPlugin("cpu", limit="6GiB")
+    >>> plugin.device, plugin.limit
+    ('cpu', '6GiB')
+    >>> WorkerPlugin(limit="much")
+    Traceback (most recent call last):
+    xdev.errors.ConfigurationError: ...'much'...
     """
 
     name = "xdev"
@@ -66,7 +81,12 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         self.device, self.limit, self.threads = device, limit, threads
 
     def setup(self, worker: Any) -> None:
-        """Set up a worker's process.
+        """Set up a worker's process; Dask calls it there.
+
+        Parameters
+        ----------
+        worker : distributed.Worker
+            The one of this process.
 
         Raises
         ------
@@ -94,7 +114,13 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         hooks.spillers.append(self._spiller)
 
     def teardown(self, worker: Any) -> None:
-        """Watch a worker's memory no more; the rest stays."""
+        """Watch a worker's memory no more; the rest stays.
+
+        Parameters
+        ----------
+        worker : distributed.Worker
+            The one that :meth:`setup` was given.
+        """
         worker.periodic_callbacks.pop("xdev").stop()
         hooks.spillers.remove(self._spiller)
 
@@ -229,6 +255,18 @@ def local_cluster(
     ------
     ConfigurationError
         There are fewer GPUs than workers.
+    DeviceUnavailableError
+        ``device`` is ``"cuda"``, and CUDA cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> from distributed import Client
+    >>> how = {"device": "cpu", "dashboard_address": None}
+    >>> with xdev.distributed.local_cluster(1, **how) as cluster, Client(cluster):
+    ...     x = xdev.ones(1_000_000, chunks=250_000, device="cpu")
+    ...     float(xdev.sum(x))
+    1000000.0
     """
     distributed = _optional.distributed()
     gpus = 0 if device == "cpu" else backend("cuda").count()
@@ -261,6 +299,17 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
     dict
         By the worker's address and the device: ``allocated``, ``max_allocated``,
         ``reserved`` and ``limit``, as :mod:`xdev.memory` has them.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> from distributed import Client
+    >>> how = {"device": "cpu", "limit": "1GiB", "dashboard_address": None}
+    >>> with xdev.distributed.local_cluster(1, **how) as cluster:
+    ...     with Client(cluster) as client:
+    ...         [worker] = xdev.distributed.memory_status(client).values()
+    >>> worker["cpu"]
+    {'allocated': ..., 'max_allocated': ..., 'reserved': ..., 'limit': 1073741824}
     """
     return client.run(_ledgers)  # type: ignore[no-any-return]
 

@@ -50,7 +50,15 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
     Out: TypeAlias = Operand | None
     Beside: TypeAlias = "HasDtype | Number"  # what an operand may meet
 
+    F32: TypeAlias = NDArray[np.float32]
+    F64: TypeAlias = NDArray[np.float64]
+    C64: TypeAlias = NDArray[np.complex64]
+    C128: TypeAlias = NDArray[np.complex128]
+    Single: TypeAlias = F32 | C64
+    Double: TypeAlias = F64 | C128
+
     Integers = TypeVar("Integers")  # an array of the same library as another's
+    Values = TypeVar("Values")  # likewise
 
     class UniqueAll(NamedTuple, Generic[Array, Integers]):
         """Of ``unique_all``."""
@@ -72,10 +80,10 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
         values: Array
         inverse_indices: Integers
 
-    class Eig(NamedTuple, Generic[Array]):
+    class Eig(NamedTuple, Generic[Values, Array]):
         """Of ``linalg.eig`` and ``linalg.eigh``."""
 
-        eigenvalues: Array
+        eigenvalues: Values
         eigenvectors: Array
 
     class QR(NamedTuple, Generic[Array]):
@@ -84,17 +92,17 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
         Q: Array
         R: Array
 
-    class Slogdet(NamedTuple, Generic[Array]):
+    class Slogdet(NamedTuple, Generic[Array, Values]):
         """Of ``linalg.slogdet``."""
 
         sign: Array
-        logabsdet: Array
+        logabsdet: Values
 
-    class SVD(NamedTuple, Generic[Array]):
+    class SVD(NamedTuple, Generic[Array, Values]):
         """Of ``linalg.svd``."""
 
         U: Array
-        S: Array
+        S: Values
         Vh: Array
 
     # What type checkers are told of results: their data types, where NumPy's arrays go
@@ -106,6 +114,27 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
         def __call__(
             self, x: Operand, /, out: Out[Operand] = None, **keywords: Any
         ) -> Operand:
+            """Compute."""
+
+    class UnaryReal(Unary):  # type: ignore[misc]
+        """One whose result has real numbers."""
+
+        @overload
+        def __call__(
+            self, x: C64, /, out: F32 | None = None, **keywords: Any
+        ) -> F32: ...
+
+        @overload
+        def __call__(
+            self, x: C128, /, out: F64 | None = None, **keywords: Any
+        ) -> F64: ...
+
+        @overload
+        def __call__(
+            self, x: Operand, /, out: Out[Operand] = None, **keywords: Any
+        ) -> Operand: ...
+
+        def __call__(self, x: Any, /, out: Any = None, **keywords: Any) -> Any:
             """Compute."""
 
     class Binary(Ufunc):  # type: ignore[misc]
@@ -175,8 +204,6 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
     P = ParamSpec("P")
     Result_co = TypeVar("Result_co", bound=np.generic, covariant=True)
-    Single: TypeAlias = NDArray[np.float32] | NDArray[np.complex64]
-    Double: TypeAlias = NDArray[np.float64] | NDArray[np.complex128]
     OfFirst: TypeAlias = Callable[Concatenate[Array, P], Array]
 
     class Gives(Protocol[P, Result_co]):

@@ -15,7 +15,14 @@ from xdev.ufunc.ufuncs import Ufunc
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.backends import Array, Binary, BinaryTest, Unary, UnaryTest
+    from xdev.facade.backends import (
+        Array,
+        Binary,
+        BinaryTest,
+        Unary,
+        UnaryReal,
+        UnaryTest,
+    )
 
 #: Of each what it is, and an example: its arguments, of which the first is made an
 #: array, and the array that it shows.
@@ -126,35 +133,33 @@ _TESTS = frozenset((
     "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
     "not_equal", "signbit",
 ))  # fmt: skip
+#: Those whose results are real.
+_REAL = frozenset(("abs", "imag", "real"))
 
 
-def _of(nin: int, *, tests: bool) -> list[Any]:
-    """Return the functions of so many arrays that are tests, or that are not."""
-    return [
-        ufunc
-        for name, ufunc in _UFUNCS.items()
-        if ufunc.nin == nin and (name in _TESTS) == tests
-    ]
+def _of(nin: int, among: frozenset[str]) -> list[Any]:
+    """Return the functions of so many arrays that are among these."""
+    return [f for name, f in _UFUNCS.items() if f.nin == nin and name in among]
 
 
+_OTHERS = frozenset(_UFUNCS) - _TESTS - _REAL
 # Their names, for type checkers too; in the order of the table.
+abs, imag, real = cast("list[UnaryReal]", _of(1, _REAL))
 (
-    abs, acos, acosh, asin, asinh, atan, atanh, bitwise_invert, ceil, conj, cos, cosh,
-    exp, expm1, floor, imag, log, log10, log1p, log2, negative, positive, real,
+    acos, acosh, asin, asinh, atan, atanh, bitwise_invert, ceil, conj, cos, cosh,
+    exp, expm1, floor, log, log10, log1p, log2, negative, positive,
     reciprocal, round, sign, sin, sinh, sqrt, square, tan, tanh, trunc,
-) = cast("list[Unary]", _of(1, tests=False))  # fmt: skip
-isfinite, isinf, isnan, logical_not, signbit = cast(
-    "list[UnaryTest]", _of(1, tests=True)
-)
+) = cast("list[Unary]", _of(1, _OTHERS))  # fmt: skip
+isfinite, isinf, isnan, logical_not, signbit = cast("list[UnaryTest]", _of(1, _TESTS))
 (
     add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift,
     bitwise_xor, copysign, divide, floor_divide, hypot, logaddexp, maximum, minimum,
     multiply, nextafter, pow, remainder, subtract,
-) = cast("list[Binary]", _of(2, tests=False))  # fmt: skip
+) = cast("list[Binary]", _of(2, _OTHERS))  # fmt: skip
 (
     equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
     logical_xor, not_equal,
-) = cast("list[BinaryTest]", _of(2, tests=True))  # fmt: skip
+) = cast("list[BinaryTest]", _of(2, _TESTS))  # fmt: skip
 
 _BOUNDS = NUMBERS | {type(None)}
 

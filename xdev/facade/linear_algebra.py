@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from xdev.facade.backends import gives_complex, gives_real
 from xdev.facade.dispatch import dispatch, dispatch_two, refuse
 from xdev.ufunc.argument_errors import no_product
 
@@ -11,7 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Never
 
-    from xdev.facade.backends import QR, SVD, Array, Eig
+    from xdev.facade.backends import (
+        C64,
+        C128,
+        F32,
+        F64,
+        QR,
+        SVD,
+        Array,
+        Double,
+        Eig,
+        Single,
+    )
 
 __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]  # for this namespace
 
@@ -178,7 +190,13 @@ def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
     return dispatch("linalg.cholesky", x, more)(x, upper=upper)
 
 
-def eig(x: Array, /) -> Eig[Array]:
+@overload
+def eig(x: Double, /) -> Eig[C128, C128]: ...  # type: ignore[overload-overlap]
+@overload
+def eig(x: Single, /) -> Eig[C64, C64]: ...
+@overload
+def eig(x: Array, /) -> Eig[Array, Array]: ...
+def eig(x: Any, /) -> Any:
     """Eigenvalues and eigenvectors of square matrices.
 
     Parameters
@@ -206,7 +224,13 @@ def eig(x: Array, /) -> Eig[Array]:
     return dispatch("linalg.eig", x)(x)
 
 
-def eigh(x: Array, /) -> Eig[Array]:
+@overload
+def eigh(x: C128, /) -> Eig[F64, C128]: ...  # type: ignore[overload-overlap]
+@overload
+def eigh(x: C64, /) -> Eig[F32, C64]: ...
+@overload
+def eigh(x: Array, /) -> Eig[Array, Array]: ...
+def eigh(x: Any, /) -> Any:
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     Parameters
@@ -234,6 +258,7 @@ def eigh(x: Array, /) -> Eig[Array]:
     return dispatch("linalg.eigh", x)(x)
 
 
+@gives_complex
 def eigvals(x: Array, /) -> Array:
     """Eigenvalues of square matrices.
 
@@ -261,6 +286,7 @@ def eigvals(x: Array, /) -> Array:
     return dispatch("linalg.eigvals", x)(x)
 
 
+@gives_real
 def eigvalsh(x: Array, /) -> Array:
     """Eigenvalues of Hermitian matrices.
 
@@ -318,7 +344,13 @@ def qr(x: Array, /, mode: Literal["reduced", "complete"] = "reduced") -> QR[Arra
     return dispatch("linalg.qr", x)(x, mode=mode)
 
 
-def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
+@overload
+def svd(x: C128, /, full_matrices: bool = True) -> SVD[C128, F64]: ...  # type: ignore[overload-overlap]
+@overload
+def svd(x: C64, /, full_matrices: bool = True) -> SVD[C64, F32]: ...
+@overload
+def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array, Array]: ...
+def svd(x: Any, /, full_matrices: bool = True) -> Any:
     """Singular value decomposition.
 
     Parameters
@@ -347,6 +379,7 @@ def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
     return dispatch("linalg.svd", x)(x, full_matrices=full_matrices)
 
 
+@gives_real
 def svdvals(x: Array, /) -> Array:
     """Singular values, downwards.
 

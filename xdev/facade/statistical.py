@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdev.facade.backends import gives_bools
+from xdev.facade.backends import gives_bools, gives_real
 from xdev.facade.dispatch import dispatch, dispatch_all, library_of
 from xdev.ufunc.argument_errors import misplaced
 
@@ -275,6 +275,7 @@ def mean(
     return dispatch("mean", x, more, rest)(x, axis=axis, keepdims=keepdims)
 
 
+@gives_real
 def std(
     x: Array,
     /,
@@ -317,6 +318,7 @@ def std(
     return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
+@gives_real
 def var(
     x: Array,
     /,

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
         reset_peak,
         set_limit,
         stats,
-        status,
-        summary,
     )
+    from xdev.memory.reports import status, summary
     from xdev.memory.tracking import (
         Outstanding,
         OutstandingLine,
@@ -59,7 +58,10 @@ __all__ = [
 # fmt: on
 __dir__ = __all__.copy  # what Tab shows
 # Where the names are, each module with those that it imports before it.
-_ROOMS = "accounting", "pools", "registry", "tracking", "arrays", "history", "debugging"
+_ROOMS = (
+    *("accounting", "pools", "registry", "reports", "tracking", "arrays", "history"),
+    "debugging",
+)
 
 
 def __getattr__(name: str) -> Any:

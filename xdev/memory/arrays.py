@@ -87,10 +87,8 @@ def host_array(
 
     Parameters
     ----------
-    shape : tuple of int
-        Extents.
-    dtype : numpy.dtype
-        Of the elements.
+    shape, dtype : tuple of int, numpy.dtype
+        Extents, and what the elements are.
     order : {"C", "F"}
         Which index runs fastest.
 
@@ -162,14 +160,21 @@ def pinned_array(
 ) -> ndarray[Any, Any]:
     """Return an uninitialised array in page-locked host memory.
 
-    Parameters, result and errors are :func:`host_array`'s; any size is the pool's.
+    Parameters
+    ----------
+    shape, dtype, order : tuple of int, numpy.dtype, {"C", "F"}
+        As :func:`host_array` takes them; any size is the pool's.
 
     Raises
     ------
-    DeviceUnavailableError
-        There is no CUDA device to lock memory for.
-    TypeError
-        The dtype holds Python objects.
+    DeviceUnavailableError, TypeError
+        There is no CUDA device to lock memory for. The dtype holds Python objects.
+
+    Examples
+    --------
+    >>> pinned_array((2,), np.dtype(object))
+    Traceback (most recent call last):
+    TypeError: pinned memory cannot hold Python objects: object is not a plain dtype
     """
     nbytes = size_of(shape, dtype)
     if dtype.hasobject:
@@ -333,7 +338,18 @@ def find(address: int, kind: str | None = None) -> Chunk | None:
 
 
 def is_pinned_address(address: int) -> bool:
-    """Say whether an address lies in page-locked host memory, the pool's or other."""
+    """Say whether an address lies in page-locked host memory, the pool's or other.
+
+    Parameters
+    ----------
+    address : int
+        Of host memory.
+
+    Examples
+    --------
+    >>> is_pinned_address(np.zeros(3).ctypes.data)
+    False
+    """
     if find(address, "pinned") is not None:
         return True
     if "cupy" not in sys.modules or not Device("cuda").available:

@@ -152,6 +152,11 @@ def snapshot(device: object = None, kind: str | None = None) -> dict[str, Any]:
         their names, and each event's ``thread``. Sizes are granted sizes in bytes,
         times are in microseconds since 1970.
 
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
+
     Examples
     --------
     >>> import xdev

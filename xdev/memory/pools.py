@@ -28,7 +28,7 @@ ADDRESSES = 1 << 63  # no request is as large as this [B]
 
 @final
 class Block:
-    """Memory in use; dropping the last reference gives it back.
+    """Memory in use, from :meth:`Pool.acquire`; its last reference gives it back.
 
     Attributes
     ----------
@@ -143,6 +143,11 @@ class Pool:
         stream : int
             The stream whose queued work will use it; 0 is the default stream.
 
+        Returns
+        -------
+        Block
+            Its ``address``, and its granted size ``nbytes`` [B].
+
         Raises
         ------
         OutOfMemoryError
@@ -151,6 +156,14 @@ class Pool:
             ``nbytes`` or ``stream`` is not an int.
         ValueError
             ``nbytes`` is negative, or larger than an address; ``stream`` is negative.
+
+        Examples
+        --------
+        >>> from xdev.testing import FakeSource
+        >>> pool = Pool(FakeSource(capacity=1 << 30))
+        >>> block = pool.acquire(1000)
+        >>> block.nbytes, pool.allocated
+        (1024, 1024)
         """
         if not (isinstance(nbytes, int) and isinstance(stream, int)):
             nbytes, stream = index(nbytes), handle_of(stream)
@@ -233,12 +246,26 @@ class Pool:
     def release(self, block: Block) -> None:
         """Give a block back at once.
 
+        Parameters
+        ----------
+        block : Block
+            From :meth:`acquire` of this pool.
+
         Raises
         ------
         UseAfterFreeError
             It was released before.
         ValueError
             It is not a block of this pool.
+
+        Examples
+        --------
+        >>> from xdev.testing import FakeSource
+        >>> pool = Pool(FakeSource(capacity=1 << 30))
+        >>> block = pool.acquire(1000)
+        >>> pool.release(block)
+        >>> pool.allocated, pool.reserved
+        (0, 2097152)
         """
         try:
             chunk = block.chunk
@@ -277,11 +304,34 @@ class Pool:
             ``nbytes`` is neither an int nor None.
         ValueError
             ``nbytes`` is negative.
+
+        Examples
+        --------
+        >>> from xdev.testing import FakeSource
+        >>> pool = Pool(FakeSource(capacity=1 << 30))
+        >>> pool.release(pool.acquire(1000))
+        >>> pool.reclaim(), pool.reserved
+        (2097152, 0)
         """
         return self.state.reclaim(enough_bytes(nbytes))
 
     def stats(self) -> PoolStats:
-        """Return the ledger's totals, and what the blocks are by size."""
+        """Return the ledger's totals, and what the blocks are by size.
+
+        Returns
+        -------
+        PoolStats
+            ``allocated``, ``reserved``, ``cached``, their peaks, and more.
+
+        Examples
+        --------
+        >>> from xdev.testing import FakeSource
+        >>> pool = Pool(FakeSource(capacity=1 << 30))
+        >>> block = pool.acquire(1000)
+        >>> stats = pool.stats()
+        >>> stats.allocated, stats.cached, stats.live
+        (1024, 2096128, 1)
+        """
         state = self.state
         state.sweep()
         return state.look(

@@ -1,16 +1,15 @@
 """The pools of this process, one a device and kind, made at their first use.
 
-And their ledgers as people read them: bytes now and at most, limits, a report.
+And their ledgers as people read them: bytes now and at most, limits.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Self, final
 
-from xdev import _config, _html
+from xdev import _config
 from xdev._forks import module_lock
 from xdev.device import Device, as_device
 from xdev.errors import ConfigurationError
@@ -22,7 +21,7 @@ from xdev.memory.sources.host import HostSource
 from xdev.memory.upstream import Budget
 
 if TYPE_CHECKING:
-    from xdev.memory.accounting import PoolStats, Scope
+    from xdev.memory.accounting import Scope
     from xdev.memory.sources import Source
 
 FAKE_CAPACITY = 1 << 34  # what a fake device pretends to have [B]
@@ -62,6 +61,11 @@ def pool(device: object = None, kind: str | None = None) -> Pool:
     kind : {"host", "pinned", "device"}, optional
         ``"host"`` and ``"pinned"`` are the CPU's, ``"device"`` the others'. Without
         one: ``"host"`` or ``"device"``.
+
+    Returns
+    -------
+    Pool
+        The one that xdev's arrays and the bridged libraries take memory from.
 
     Raises
     ------
@@ -204,8 +208,24 @@ def allocated(device: object = None, kind: str | None = None) -> int:
 def max_allocated(device: object = None, kind: str | None = None) -> int:
     """Return the most bytes in use since the start or :func:`reset_peak` [B].
 
-    Kinds have peaks of their own; without ``kind`` it is their sum. Parameters are
-    :func:`allocated`'s.
+    Kinds have peaks of their own; without ``kind`` it is their sum.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None sums the device's kinds.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------
@@ -219,7 +239,22 @@ def max_allocated(device: object = None, kind: str | None = None) -> int:
 def reserved(device: object = None, kind: str | None = None) -> int:
     """Return the bytes held from the system or the driver, used and cached [B].
 
-    Parameters and errors are :func:`allocated`'s.
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None sums the device's kinds.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------
@@ -233,7 +268,22 @@ def reserved(device: object = None, kind: str | None = None) -> int:
 def max_reserved(device: object = None, kind: str | None = None) -> int:
     """Return the most bytes held since the start or :func:`reset_peak` [B].
 
-    Parameters and errors are :func:`allocated`'s.
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None sums the device's kinds.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------
@@ -247,7 +297,17 @@ def max_reserved(device: object = None, kind: str | None = None) -> int:
 def reset_peak(device: object = None, kind: str | None = None) -> None:
     """Start the peaks afresh from what is in use now.
 
-    Parameters and errors are :func:`allocated`'s.
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None takes all of the device's kinds.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------
@@ -339,7 +399,22 @@ def set_limit(
 def get_limit(device: object = None, kind: str | None = None) -> int | None:
     """Return the limit of a device [B], None without one.
 
-    Parameters are :func:`set_limit`'s.
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose limit; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Accepted as everywhere; the limit holds over the device's kinds.
+
+    Returns
+    -------
+    int or None
+        Bytes, also of a limit that was set as a share.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------
@@ -357,7 +432,12 @@ def get_limit(device: object = None, kind: str | None = None) -> int | None:
 def stats(device: object = None, kind: str | None = None) -> dict[str, int]:
     """Return the ledger under PyTorch's names.
 
-    Parameters and errors are :func:`allocated`'s.
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None sums the device's kinds.
 
     Returns
     -------
@@ -373,6 +453,11 @@ def stats(device: object = None, kind: str | None = None) -> dict[str, int]:
         uses. Beside them: ``cached_bytes.all.current``, ``idle_bytes.all.current``
         (what the driver's own pool keeps, policy ``async``), ``num_driver_calls``,
         ``num_source_failures``, ``num_steals``, ``num_trims``.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------
@@ -394,123 +479,6 @@ def text_of(nbytes: int) -> str:
     """
     power = min(max(nbytes.bit_length() - 1, 0) // 10, len(UNITS) - 1)
     return f"{nbytes / STEP**power:.{3 if power else 0}f} {UNITS[power]}"
-
-
-@final
-class Report(str):
-    """The text of :func:`summary`; a notebook shows its bars too."""
-
-    __slots__ = ("bars",)
-    bars: str
-
-    def _repr_html_(self) -> str:
-        return self.bars + _html.preformatted(self)
-
-
-def summary(device: object = None, kind: str | None = None) -> str:
-    """Return the report of a device's memory, as CUDA.jl prints it.
-
-    Its first line is what all of the device's pools hold, as a share of its memory, and
-    the limit. Then for each pool: bytes in use, reserved and cached; the most in use
-    and reserved since the start or :func:`reset_peak`; how many blocks are live and
-    were acquired; the policy; how many segments are held, were taken from the source
-    and went back; how often a request needed a retry, was refused, or was served from
-    another stream's memory (steals); how often the pool trimmed its cache to grow,
-    waited for all queued work, and called the source; and for each size class that has
-    any, the blocks that are live and cached.
-
-    Parameters and errors are :func:`allocated`'s.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> x = xdev.empty(1 << 20, dtype=xdev.uint8, device="cpu")
-    >>> print(summary("cpu", "host"))
-    cpu: memory held by xdev's pools: ...
-    cpu pool usage: ... (... reserved, ... cached)
-      most in use ..., most reserved ...
-      blocks: ... live, ... acquired
-      policy: ...
-      segments: ... held, ... taken, ... back
-      retries: ...; refusals: ...; steals: ...
-      trims: ...; waits: ...; source calls: ...
-      up to 1.000 MiB: ... live (...), ... cached (...)...
-    """
-    where = as_device(device)
-    check_kind(where, kind)
-    lines, bars = [_usage_of_device(where)], []
-    for pool in existing(where, kind):
-        look = pool.stats()
-        lines += _usage_of_pool(pool, look)
-        parts = look.allocated, look.cached
-        text = "{} in use, {} cached".format(*map(text_of, parts))
-        bars.append((pool.name, parts, (look.peak_reserved,), text))
-    report = Report("\n".join(lines))
-    report.bars = _html.bars("bytes in use, cached, and held at most", bars)
-    return report
-
-
-def _usage_of_device(device: Device) -> str:
-    used, size = reserved(device), total(device)
-    share = 100 * used / size if size else 0.0
-    limit = get_limit(device)
-    cap = "no limit" if limit is None else f"limit {text_of(limit)}"
-    usage = f"{share:.2f}% ({text_of(used)}/{text_of(size)})"
-    return f"{device}: memory held by xdev's pools: {usage}, {cap}"
-
-
-def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
-    used, held, cached = map(text_of, (look.allocated, look.reserved, look.cached))
-    most_used, most_held = text_of(look.peak_allocated), text_of(look.peak_reserved)
-    return [
-        f"{pool.name} pool usage: {used} ({held} reserved, {cached} cached)",
-        f"  most in use {most_used}, most reserved {most_held}",
-        f"  blocks: {look.live} live, {look.acquired} acquired",
-        f"  policy: {pool.state.policy.name}",
-        f"  segments: {look.segments} held, {look.grown} taken, {look.returned} back",
-        f"  retries: {look.retries}; refusals: {look.refusals}; steals: {look.steals}",
-        (
-            f"  trims: {look.trims}; waits: {look.syncs}; "
-            f"source calls: {look.driver_calls}"
-        ),
-        *(
-            f"  up to {text_of(each.upto)}: "
-            f"{each.live} live ({text_of(each.live_bytes)}), "
-            f"{each.cached + each.waiting} cached "
-            f"({text_of(each.cached_bytes + each.waiting_bytes)})"
-            for each in look.classes
-            if each.live or each.cached or each.waiting
-        ),
-    ]
-
-
-def status(device: object = None, kind: str | None = None) -> None:
-    """Print what the pools of a device hold: the text of :func:`summary`.
-
-    It shows the share of the device's memory that they hold and the limit, and for each
-    pool its bytes (in use, reserved, cached, peaks), blocks, policy, segments, retries,
-    refusals, steals, trims, waits, calls of the source, and its blocks by size.
-
-    Parameters
-    ----------
-    device : Device or str, optional
-        Whose memory; the default device without one.
-    kind : {"host", "pinned", "device"}, optional
-        Which memory; None prints all of the device's kinds that are in use.
-
-    Examples
-    --------
-    >>> from xdev import memory
-    >>> memory.status("cpu")
-    cpu: memory held by xdev's pools: ...
-    """
-    report = summary(device, kind)
-    if "ipykernel" in sys.modules:
-        from IPython.display import display
-
-        display(report)  # type: ignore[no-untyped-call]
-    else:
-        print(report)  # noqa: T201 - what it is for
 
 
 @final
@@ -576,7 +544,23 @@ def peak(device: object = None, kind: str | None = None) -> Peak:
     and overlap in any order, on one device or several. Kinds have peaks of their own;
     without ``kind`` it is their sum.
 
-    Parameters are :func:`~xdev.memory.allocated`'s.
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None sums the device's kinds.
+
+    Returns
+    -------
+    Peak
+        A context manager that enters as itself: ``nbytes`` and ``reserved`` are the
+        most in use and the most held, so far or until the block's end [B].
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------

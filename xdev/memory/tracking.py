@@ -363,6 +363,11 @@ def track() -> Iterator[None]:
     ``XDEV_MEMORY_TRACK=exit`` also prints the live blocks by line, on standard error,
     when the program ends.
 
+    Returns
+    -------
+    context manager
+        Tracking is on inside its ``with`` block.
+
     Examples
     --------
     >>> import xdev
@@ -406,6 +411,11 @@ def outstanding(device: object = None, kind: str | None = None) -> list[Outstand
         ``str(item)`` starts with ``file:line``. The blocks of a line are together, the
         largest first; the line that holds the most comes first.
 
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
+
     Examples
     --------
     >>> import xdev
@@ -425,7 +435,12 @@ def outstanding_by_line(
 ) -> list[OutstandingLine]:
     """Return the lines whose blocks, made under :func:`track`, are live.
 
-    Parameters are :func:`outstanding`'s.
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; without one, all.
 
     Returns
     -------
@@ -433,6 +448,11 @@ def outstanding_by_line(
         The one that holds the most first. Each has ``where`` (``"file:line"``),
         ``count``, ``nbytes`` [B] and its ``blocks`` with their sizes and ages, and
         ``str(line)`` says it all.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device or kind, or it cannot be used.
 
     Examples
     --------

@@ -276,7 +276,18 @@ class Philox:
         self._lock = threading.Lock()  # guards the two above
 
     def take(self) -> tuple[int, int]:
-        """Return the key and the number of a call that is nobody else's."""
+        """Return the key and the number of a call that is nobody else's.
+
+        Returns
+        -------
+        tuple of int
+            The key, of 64 bits, and the number.
+
+        Examples
+        --------
+        >>> Philox(0).take()[1]
+        0
+        """
         with self._lock:
             call = self._call
             self._call = (call + 1) % WORDS
@@ -316,12 +327,23 @@ class Philox:
         n_children : int
             How many.
 
+        Returns
+        -------
+        list of Philox
+            Others each time it is called.
+
         Raises
         ------
         ValueError, TypeError
             ``n_children`` is negative, or no integer.
         MemoryError
             No list holds so many.
+
+        Examples
+        --------
+        >>> one, two = Philox(0).spawn(2)
+        >>> one.take() == two.take()
+        False
         """
         count = operator.index(n_children)
         if count < 0:

@@ -70,6 +70,11 @@ class Generator:
             Where the values go: of this shape and dtype, on this device, of any
             strides and library. It is returned.
 
+        Returns
+        -------
+        array or float
+            Of ``size``'s shape and of ``dtype``, on the generator's device.
+
         Raises
         ------
         TypeError, ValueError
@@ -93,7 +98,34 @@ class Generator:
     ) -> Any:
         """Normal numbers of mean 0 and variance 1, by the method of Box and Muller.
 
-        Parameters, result and errors are those of :meth:`random`.
+        Parameters
+        ----------
+        size : int or sequence of int, optional
+            The result's shape; without it, and without ``out``, a number.
+        dtype : dtype
+            float64 or float32.
+        out : array, optional
+            Where the values go: of this shape and dtype, on this device, of any
+            strides and library. It is returned.
+
+        Returns
+        -------
+        array or float
+            Of ``size``'s shape and of ``dtype``, on the generator's device.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is no size or no such dtype, or ``out`` does not fit.
+        DeviceMismatchError
+            ``out`` is on another device.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> rng.standard_normal((2, 3), dtype="float32").dtype
+        dtype('float32')
         """
         if draws.float_dtype(dtype, "standard_normal") == draws.FLOAT64:
             return self._draws.floats(kernels.normal64, size, 0.0, 1.0, out=out)
@@ -108,7 +140,36 @@ class Generator:
     ) -> Any:
         """Exponential numbers of mean 1: minus the logarithm of a uniform number.
 
-        Parameters, result and errors are those of :meth:`random`; ``method`` is unused.
+        Parameters
+        ----------
+        size : int or sequence of int, optional
+            The result's shape; without it, and without ``out``, a number.
+        dtype : dtype
+            float64 or float32.
+        method : str
+            NumPy's choice of a method; there is one here, and it is not read.
+        out : array, optional
+            Where the values go: of this shape and dtype, on this device, of any
+            strides and library. It is returned.
+
+        Returns
+        -------
+        array or float
+            Of ``size``'s shape and of ``dtype``, on the generator's device.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is no size or no such dtype, or ``out`` does not fit.
+        DeviceMismatchError
+            ``out`` is on another device.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> rng.standard_exponential(1000).min() >= 0
+        np.True_
         """
         if draws.float_dtype(dtype, "standard_exponential") == draws.FLOAT64:
             return self._draws.floats(kernels.exponential64, size, 1.0, out=out)
@@ -124,6 +185,11 @@ class Generator:
         size : int or sequence of int, optional
             The result's shape; without it, that of the parameters.
 
+        Returns
+        -------
+        float64 array or float
+            Of ``size``'s shape, on the generator's device.
+
         Raises
         ------
         OverflowError
@@ -132,6 +198,14 @@ class Generator:
             ``high`` is less than ``low``, or shapes do not fit together.
         DeviceMismatchError
             A parameter is an array of another device.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> low = xdev.asarray([0.0, 10.0, 20.0], device="cpu")
+        >>> xdev.floor(rng.uniform(low, low + 10, size=(5, 3)) / 10)[0]
+        array([0., 1., 2.])
         """
         start, stop = self._parameters(low=low, high=high)
         width = draws.width_of(start, stop)
@@ -141,7 +215,34 @@ class Generator:
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal numbers of mean ``loc`` and standard deviation ``scale``, in float64.
 
-        Parameters and errors are those of :meth:`uniform`; ``scale`` is not negative.
+        Parameters
+        ----------
+        loc, scale : number or array
+            Mean, and standard deviation from 0 on; arrays of this device broadcast
+            against each other and ``size``.
+        size : int or sequence of int, optional
+            The result's shape; without it, that of the parameters.
+
+        Returns
+        -------
+        float64 array or float
+            Of ``size``'s shape, on the generator's device.
+
+        Raises
+        ------
+        ValueError
+            ``scale`` is negative, or shapes do not fit together.
+        TypeError
+            A parameter is no number and no array, or ``size`` no shape.
+        DeviceMismatchError
+            A parameter is an array of another device.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> abs(rng.normal(100.0, 0.1, size=1000).mean() - 100.0) < 0.1
+        np.True_
         """
         mean, deviation = self._parameters(loc=loc, scale=scale)
         draws.not_negative(deviation, "scale")
@@ -150,7 +251,33 @@ class Generator:
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """Exponential numbers of mean ``scale``, in float64.
 
-        Parameters and errors are those of :meth:`uniform`; ``scale`` is not negative.
+        Parameters
+        ----------
+        scale : number or array
+            The mean, from 0 on; an array of this device broadcasts against ``size``.
+        size : int or sequence of int, optional
+            The result's shape; without it, that of the parameters.
+
+        Returns
+        -------
+        float64 array or float
+            Of ``size``'s shape, on the generator's device.
+
+        Raises
+        ------
+        ValueError
+            ``scale`` is negative, or shapes do not fit together.
+        TypeError
+            A parameter is no number and no array, or ``size`` no shape.
+        DeviceMismatchError
+            A parameter is an array of another device.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> rng.exponential(5.0, size=(2, 3)).shape
+        (2, 3)
         """
         (mean,) = self._parameters(scale=scale)
         draws.not_negative(mean, "scale")
@@ -180,6 +307,11 @@ class Generator:
             bool or any integer's.
         endpoint : bool
             Whether ``high`` is among the values.
+
+        Returns
+        -------
+        array or number of ``dtype``
+            Of ``size``'s shape, on the generator's device.
 
         Raises
         ------
@@ -228,11 +360,25 @@ class Generator:
         shuffle : bool
             Accepted: without replacement the order is always random.
 
+        Returns
+        -------
+        array
+            Of ``size``'s shape in place of the axis; int64 of an int ``a``, else of
+            ``a``'s dtype.
+
         Raises
         ------
         ValueError
             There is nothing to choose from, too little without replacement, ``p`` does
             not fit, or ``a`` is neither an integer nor an array.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> hand = rng.choice(52, size=5, replace=False)
+        >>> len({int(card) for card in hand})
+        5
         """
         return self._draws.adopted(
             selection.choice(self._draws, a, size, replace, p, axis)
@@ -243,15 +389,56 @@ class Generator:
 
         The order is that of random words of 64 bits, sorted.
 
+        Parameters
+        ----------
+        x : int, or array of this device
+            How many integers, or what is shuffled; a list becomes an array.
+        axis : int
+            Along which axis of ``x``.
+
+        Returns
+        -------
+        array
+            Of ``x``'s shape and dtype; int64 of an int.
+
         Raises
         ------
         TypeError
             ``x`` is neither an integer nor an array.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> sorted(rng.permutation(5).tolist())
+        [0, 1, 2, 3, 4]
         """
         return self._draws.adopted(selection.permutation(self._draws, x, axis))
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Shuffle an array of this device in place along an axis."""
+        """Shuffle an array of this device in place along an axis.
+
+        Parameters
+        ----------
+        x : array of this device
+            What is shuffled.
+        axis : int
+            Along which axis.
+
+        Raises
+        ------
+        TypeError
+            ``x`` is not an array.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> x = xdev.arange(6, device="cpu")
+        >>> rng.shuffle(x)
+        >>> xdev.sort(x)
+        array([0, 1, 2, 3, 4, 5])
+        """
         selection.shuffle(self._draws, x, axis)
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
@@ -265,11 +452,40 @@ class Generator:
             Without it, all elements are shuffled as one.
         out : array, optional
             Where the copy goes, of a dtype that holds ``x``'s; it may be ``x``.
+
+        Returns
+        -------
+        array
+            Of ``x``'s shape and dtype, or ``out``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            ``x`` is not an array, or ``out`` is of another shape or too narrow a dtype.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> x = xdev.asarray([[1, 2, 3], [4, 5, 6]], device="cpu")
+        >>> xdev.sort(rng.permuted(x, axis=1), axis=1)
+        array([[1, 2, 3],
+               [4, 5, 6]])
         """
         return selection.permuted(self._draws, x, axis, out)
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Return independent generators on this device, for parallel streams.
+
+        Parameters
+        ----------
+        n_children : int
+            How many.
+
+        Returns
+        -------
+        list of Generator
+            Others each time it is called.
 
         Raises
         ------
@@ -317,6 +533,11 @@ def default_rng(seed: Any = None, device: object = None) -> Generator:
     device : device, optional
         Where results are made; the default device unless given, or the Generator's. If
         it names a library, as ``xdev.device_of(tensor)`` does, they are its arrays.
+
+    Returns
+    -------
+    Generator
+        Of :class:`Philox`'s random words.
 
     Raises
     ------

@@ -263,7 +263,13 @@ class SimulatedStream:
             return device.mark_point(self._queue)
 
     def wait_event(self, event: SimulatedEvent) -> None:
-        """Let work queued from now on wait for an event; the host goes on."""
+        """Let work queued from now on wait for an event; the host goes on.
+
+        Parameters
+        ----------
+        event : SimulatedEvent
+            Of any stream of the device.
+        """
         with self._device.call():
             self._queue.wait(event._after, event.seconds)  # noqa: SLF001 - one module
 
@@ -364,7 +370,13 @@ class SimulatedDevice:
         return stack[-1] if stack else self.null
 
     def tenant(self, address: int, nbytes: int) -> Tenant:
-        """Hand bytes out: from now on their accesses are another tenant's."""
+        """Hand bytes out: from now on their accesses are another tenant's.
+
+        Parameters
+        ----------
+        address, nbytes : int
+            Which [B].
+        """
         with self.call():
             return Tenant(self, address, nbytes)
 

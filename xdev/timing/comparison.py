@@ -239,7 +239,13 @@ class Row:
         }
 
     def cells(self, *, baseline: bool) -> list[str]:
-        """Return the row's text, cell by cell."""
+        """Return the row's text, cell by cell.
+
+        Parameters
+        ----------
+        baseline : bool
+            Whether it is the row that others are compared with.
+        """
         compared = ["1", "", ""] if baseline else self.ratio.cells()
         if self.timing.launch_bound:
             compared[2] = f"{compared[2]} (launch-bound)".strip()
@@ -327,6 +333,13 @@ class Comparison(verdict.Report):
             ValueError.
         OSError
             The file cannot be read.
+
+        Examples
+        --------
+        >>> from xdev.timing import compare
+        >>> found = compare({"sum": lambda: sum(range(100))}, repeat=3)
+        >>> found.since(found.as_dict()).regressed
+        ()
         """
         return verdict.changes(self.as_dict(), baseline)
 

@@ -64,6 +64,16 @@ class Sweep(Report):
     def times(self, name: str) -> dict[int, list[float]]:
         """Return a candidate's times of a call in each run [s], by size.
 
+        Parameters
+        ----------
+        name : str
+            The candidate.
+
+        Returns
+        -------
+        dict of int to list of float
+            Without the sizes that it did not run at.
+
         Raises
         ------
         KeyError
@@ -98,6 +108,14 @@ class Sweep(Report):
         ------
         KeyError
             One is not a candidate.
+
+        Examples
+        --------
+        >>> from xdev.timing import sweep
+        >>> def ways(n):
+        ...     return {"half": lambda: n * (n - 1) // 2, "sum": lambda: sum(range(n))}
+        >>> sweep(ways, [1000, 10_000], repeat=3).crossover("half", "sum")
+        1000.0
         """
         return _crossover(self.times(name), self.times(other))
 
@@ -130,6 +148,16 @@ class Sweep(Report):
         ------
         ModuleNotFoundError
             Matplotlib is missing: ``python -m pip install ".[plot]"``.
+
+        Examples
+        --------
+        >>> import io
+        >>> from xdev.timing import sweep
+        >>> found = sweep(lambda n: {"sum": lambda: sum(range(n))}, [1, 100], repeat=3)
+        >>> picture = io.BytesIO()
+        >>> found.plot(picture)  # or a path, "sum.png"
+        >>> picture.getvalue()[1:4]
+        b'PNG'
         """
         draw(self._all_times(), path)
 

@@ -88,6 +88,16 @@ class Report:
         """Return the table and the notes in lines of at most ``width`` [characters].
 
         Columns that do not fit beside the others stand in a table below.
+
+        Parameters
+        ----------
+        width : float
+            No limit unless given.
+
+        Returns
+        -------
+        str
+            What ``str`` gives, in shorter lines.
         """
         lines = [aligned(self.cells(), width)]
         for note in self.notes():

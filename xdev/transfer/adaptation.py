@@ -384,6 +384,16 @@ class _Adapt:
         The rule is that of classes derived from the type, too. It has no effect but
         what it returns: it may run twice, once to find the arrays.
 
+        Parameters
+        ----------
+        kind : type
+            A class of yours.
+
+        Returns
+        -------
+        decorator
+            It takes the rule, and returns it.
+
         Raises
         ------
         TypeError

@@ -79,6 +79,11 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     dtype : dtype
         NumPy's, or another library's of the same name; float64 unless given.
 
+    Returns
+    -------
+    numpy.ndarray
+        Its memory goes back to the pinned pool when it and its views are gone.
+
     Raises
     ------
     ValueError
@@ -116,6 +121,16 @@ def pin(x: Any) -> Any:
     """Return a host array's values in pinned memory; ``x`` itself if it is pinned.
 
     What is laid out in Fortran's order stays so, and any other strides become C's.
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+        Of any shape, and any data type but Python objects.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the same shape and data type; ordinary memory where CUDA cannot be used.
 
     Raises
     ------

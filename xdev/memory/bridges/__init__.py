@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "install",
-    "install_default",
-    "install_operators",
     "installed",
     "left_alone",
     "uninstall",
@@ -77,6 +75,14 @@ def install(*names: str) -> None:
         compiled part, as NumPy's and PyTorch's do; the text says how to get it.
     DeviceUnavailableError
         The library is not installed; the text has the command.
+
+    Examples
+    --------
+    >>> from xdev.memory import bridges
+    >>> bridges.install("numpy")  # doctest: +SKIP
+    >>> bridges.install("polars")
+    Traceback (most recent call last):
+    xdev.errors.ConfigurationError: there is no bridge into 'polars': use 'cupy', ...
     """
     for name in names:
         _check(name)
@@ -113,6 +119,13 @@ def uninstall(*names: str) -> None:
     ConfigurationError
         There is no such bridge: the text lists those that are. Or it cannot come out:
         the text says why.
+
+    Examples
+    --------
+    >>> from xdev.memory import bridges
+    >>> bridges.uninstall("torch")  # nothing where it is not in
+    >>> "torch" in bridges.installed()
+    False
     """
     for name in names:
         _check(name)
@@ -130,8 +143,22 @@ def uninstall(*names: str) -> None:
 def using(*names: str) -> Iterator[None]:
     """Let libraries take their memory from xdev's pools while it is open.
 
-    Bridges that were in before stay in after. Parameters and errors are
-    :func:`install`'s.
+    Bridges that were in before stay in after.
+
+    Parameters
+    ----------
+    *names : {"cupy", "cupy-operators", "numba", "numpy", "torch"}
+        Which libraries; without any, CuPy and Numba where they are installed.
+
+    Returns
+    -------
+    context manager
+        They are in inside its ``with`` block.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        As :func:`install` raises them; of a bridge that cannot come out, at the end.
 
     Examples
     --------
@@ -155,6 +182,11 @@ def using(*names: str) -> Iterator[None]:
 def installed() -> frozenset[str]:
     """Return the names of the bridges that are in.
 
+    Returns
+    -------
+    frozenset of str
+        As :func:`install` takes them.
+
     Examples
     --------
     >>> from xdev.memory import bridges
@@ -166,7 +198,19 @@ def installed() -> frozenset[str]:
 
 
 def left_alone() -> dict[str, str]:
-    """Return the libraries whose bridge did not go in, and what was found there."""
+    """Return the libraries whose bridge did not go in, and what was found there.
+
+    Returns
+    -------
+    dict of str to str
+        By the bridge's name; empty where none found an allocator of the user's.
+
+    Examples
+    --------
+    >>> from xdev.memory import bridges
+    >>> bridges.left_alone().keys().isdisjoint(bridges.installed())
+    True
+    """
     with _lock:
         return dict(_left_alone)
 
