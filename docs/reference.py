@@ -66,8 +66,6 @@ SHELL = re.compile(
 ROLE = re.compile(r":\w+:`~?\.?([\w.]+)`")
 #: A docstring's line of names, and their type.
 ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \w+)*)(?: : (.+))?$", re.MULTILINE)
-
-
 INDEX = """# API reference
 
 Every public name, by topic. `help(xdev.sort)` prints the same in a shell. What every
@@ -170,11 +168,11 @@ def described(path: str, value: Any) -> griffe.Object:
         text = "Adds an axis in an index: ``x[:, xdev.newaxis]``." * (value is None)
         shown = f"numpy.{value.__name__}" if is_dtype else repr(value)
         return griffe.Attribute(name, value=shown, docstring=griffe.Docstring(text))
-    source = described_by(value)
-    text = inspect.getdoc(source) or ""
+    own = is_class or inspect.isroutine(value) or "__doc__" in vars(value)
+    text = inspect.getdoc(value if own else type(value).__call__) or ""
     if text.startswith(f"{name}("):  # as numpy.ufunc's docstrings begin
         text = text.partition("\n\n")[2]
-    if source is value and not is_class:
+    if own and not is_class:
         return _function(name, value, text)
     found = griffe.Class(name, docstring=griffe.Docstring(text))
     with suppress(ValueError):  # an error has no signature
@@ -191,12 +189,6 @@ def described(path: str, value: Any) -> griffe.Object:
                 key, annotation=kind, docstring=griffe.Docstring(text)
             )
     return found
-
-
-def described_by(value: Any) -> Any:
-    """Return what has the docstring of a public object: it, or its call."""
-    own = inspect.isroutine(value) or inspect.isclass(value) or "__doc__" in vars(value)
-    return value if own else type(value).__call__
 
 
 def _function(name: str, value: Any, text: str = "") -> griffe.Function:
@@ -303,24 +295,22 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages to the site, and to its navigation under "API reference"."""
     from mkdocs.structure.files import File
 
-    found = pages()
-    every = [path for page in found.values() for path in page.names]
     texts, nav = {"index": INDEX}, ["api/index.md"]
-    for key, (title, names, summary) in found.items():
+    for key, (title, names, summary) in pages().items():
         lasts = {path.rpartition(".")[2]: path for path in names}
         listed = " ".join(f"[`{last}`][{path}]" for last, path in lasts.items())
         text = "\n".join(f"::: {path}" for path in names)
         if key == "numpy":
             listed = f"{len(lasts)} names"
             text = NUMPY + " ".join(f"`{last}`" for last in sorted(lasts))
-        texts[key] = f"# {title}\n\n{linked(summary, every)}\n\n{text}\n"
+        texts[key] = f"# {title}\n\n{summary}\n\n{text}\n"
         texts["index"] += f"| [{title}]({key}.md) | {listed} |\n"
         nav.append({title: f"api/{key}.md"})
     for key, text in texts.items():
         files.append(File.generated(config, f"api/{key}.md", content=text))
-    next(entry for entry in config["nav"] if "API reference" in entry).update(
-        {"API reference": nav}
-    )
+    for entry in config["nav"]:
+        if "API reference" in entry:
+            entry["API reference"] = nav
     return files
 
 
