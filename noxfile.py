@@ -173,9 +173,9 @@ def layers(session):
 @nox.session
 def docs(session):
     """Build the site to site/; a broken link, or any other warning, fails."""
-    install_tools(session, "docs")
-    here = {"PYTHONPATH": ".", "NO_MKDOCS_2_WARNING": "1"}
-    session.run("mkdocs", "build", "--strict", "--site-dir", "site", env=here)
+    install(session, "docs")
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}
+    session.run("mkdocs", "build", "--strict", "--site-dir", "site", env=quiet)
 
 
 @nox.session

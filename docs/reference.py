@@ -1,7 +1,7 @@
-"""The site's API reference, made of what the public names say of themselves.
+"""The site's API reference: its pages, and the public names as mkdocstrings reads them.
 
-``mkdocs build`` calls the hooks at the end: they add a page for each topic, keep the
-records of benchmarks out of the search, and have what a shell shows copied as code.
+Most public names are made at import (ufuncs, functions of tables, names that load
+late), so griffe, which reads source, is given the objects themselves.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import doctest
 import importlib
 import inspect
 import re
-import textwrap
-from dataclasses import dataclass, field
+from contextlib import suppress
+from copy import copy
+from functools import cached_property
 from html import escape, unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import griffe
 import numpy as np
 
 import xdev
@@ -23,19 +25,16 @@ import xdev
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: The facade's pages: titles, by the module that holds the functions.
+#: Pages of names at the top, ``xdev.sum``: their titles, by the module that lists them.
 TOPICS = {
-    "creation": "Making arrays of data",
-    "filling": "Making arrays of one value",
-    "elementwise": "Elementwise functions",
-    "statistical": "Sums, extremes, means",
-    "manipulation": "Shapes, joins, order of axes",
-    "searching": "Sorting, searching, sets",
-    "linear_algebra": "Products of arrays",
-    "inspection": "Data types and inspection",
-}
-#: Pages of what is ``xdev``'s own, too.
-SHARED = {
+    "facade.creation": "Making arrays of data",
+    "facade.filling": "Making arrays of one value",
+    "facade.elementwise": "Elementwise functions",
+    "facade.statistical": "Sums, extremes, means",
+    "facade.manipulation": "Shapes, joins, order of axes",
+    "facade.searching": "Sorting, searching, sets",
+    "facade.linear_algebra": "Products of arrays",
+    "facade.inspection": "Data types and inspection",
     "device": "Devices and streams",
     "transfer": "Transfers",
     "errors": "Errors",
@@ -54,45 +53,40 @@ ROOMS = {
     "numpy": "NumPy's names",
 }
 ENGINE = ("vectorize", "guvectorize", "kernel", "graph")
-SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
 #: Of a class with more methods than users are promised: those that are.
 PROMISED = {
     "Pool": ("acquire", "release", "reclaim", "stats", "allocated", "reserved"),
 }
-WIDTH = 76  # of a line of code on a page
 #: Parameters that exist for the sake of a better error.
 SILENT = {"more", "rest"}
 SHELL = re.compile(
     r'<div class="highlight">(<pre><span></span><code><span class="gp">.*?</pre>)',
     re.DOTALL,
 )
-SECTION = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.MULTILINE)
 ROLE = re.compile(r":\w+:`~?\.?([\w.]+)`")
+#: A docstring's line of names, and their type.
+ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \w+)*)(?: : (.+))?$", re.MULTILINE)
+INDEX = """# API reference
+
+Every public name, by topic. `help(xdev.sort)` prints the same in a shell. What every
+function may raise is said here once: TypeError for what is no array,
+`DeviceMismatchError` for arrays of two devices, `UseAfterFreeError` for one that was
+freed, `DeviceUnavailableError` for a device that cannot be used.
+
+| page | names |
+|---|---|
+"""
+NUMPY = """They are documented [by NumPy](https://numpy.org/doc/stable/reference/);
+[the guide](../numpy.md) says what differs.
+
+"""
 
 
-class Name(NamedTuple):
-    """A public name: where it is, and what it stands for."""
-
-    path: str
-    value: Any
-
-    @property
-    def last(self) -> str:
-        """The name without its module."""
-        return self.path.rpartition(".")[2]
-
-    @property
-    def anchor(self) -> str:
-        """Its place on a page; Markdown takes two underscores for strong text."""
-        return self.path.replace("__", "")
-
-
-@dataclass
-class Page:
-    """One page of the reference."""
+class Page(NamedTuple):
+    """One page of the reference: its public objects by their paths."""
 
     title: str
-    names: list[Name] = field(default_factory=list)
+    names: dict[str, Any]
     summary: str = ""
 
 
@@ -101,204 +95,124 @@ def pages() -> dict[str, Page]:
 
     Examples
     --------
-    >>> [name.path for name in pages()["random"].names]
+    >>> list(pages()["random"].names)
     ['xdev.random.Generator', 'xdev.random.Philox', 'xdev.random.default_rng']
     """
-    found = {"ufunc": Page("Ufuncs, kernels, graphs", _names("xdev", ENGINE))}
-    topics = [(key, getattr(xdev.facade, key, None)) for key in TOPICS]
-    shared = [(key, getattr(xdev, key)) for key in SHARED]
-    for key, module in (*topics, *shared):
-        if module is not None:
-            found[key] = Page((TOPICS | SHARED)[key], _names("xdev", _public(module)))
-    for key, title in ROOMS.items():
-        path = f"xdev.{key}"
-        module = importlib.import_module(path)
-        summary = (inspect.getdoc(module) or "").partition("\n\n")[0]
-        found[key] = Page(title, _names(path, _public(module)), summary)
-    here = [page for key, page in found.items() if key != "numpy"]
-    placed = {id(name.value) for page in here for name in page.names}
-    rest = [x for x in _names("xdev", _public(xdev)) if id(x.value) not in placed]
-    found["constants"] = Page("Data types and constants", rest)
-    return found
-
-
-def _public(module: Any) -> list[str]:
-    """Return the public names of a module; of errors, its exceptions."""
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    values = vars(module).items()
-    return [name for name, value in values if inspect.isclass(value) and _raised(value)]
-
-
-def _raised(value: type) -> bool:
-    return issubclass(value, xdev.XdevError)
-
-
-def _names(path: str, names: Iterable[str]) -> list[Name]:
-    """Return names with what they stand for, modules left out."""
-    module = importlib.import_module(path)
-    found = []
-    for name in names:
-        value = getattr(module, name, None)
-        if value is None and name in vars(xdev.errors):  # it is not at the top
-            found.append(Name(f"xdev.errors.{name}", getattr(xdev.errors, name)))
-        elif not inspect.ismodule(value):
-            found.append(Name(f"{path}.{name}", value))
-    return found
-
-
-def signature(value: Any) -> str:
-    """Return how a function is called, without its types.
-
-    Examples
-    --------
-    >>> signature(xdev.sum)
-    '(x, /, axis=None, dtype=None, *, keepdims=False)'
-    """
-    try:
-        whole = inspect.signature(value)
-    except (TypeError, ValueError):
-        return ""
-    parameters = []
-    for each in whole.parameters.values():
-        if each.name not in SILENT:  # *more or **rest
-            long = each.default is not each.empty and len(repr(each.default)) > 20
-            default = _Ellipsis() if long else each.default
-            parameters.append(each.replace(annotation=each.empty, default=default))
-    return str(whole.replace(parameters=parameters, return_annotation=whole.empty))
-
-
-def wrapped(call: str) -> str:
-    """Return a call in lines that a page shows whole.
-
-    Examples
-    --------
-    >>> wrapped("f(x)")
-    'f(x)'
-    """
-    if len(call) <= WIDTH:
-        return call
-    name, _, parameters = call.partition("(")
-    lines = textwrap.wrap(parameters.removesuffix(")"), WIDTH - 4)
-    return f"{name}(\n{textwrap.indent(chr(10).join(lines), '    ')}\n)"
-
-
-class _Ellipsis:
-    def __repr__(self) -> str:
-        return "…"
-
-
-def sections(doc: str) -> Iterator[tuple[str, str]]:
-    """Yield a docstring's text under ``""``, then each section with its title.
-
-    Examples
-    --------
-    >>> [title for title, _ in sections(inspect.getdoc(xdev.isin))]
-    ['', 'Parameters', 'Returns', 'Raises', 'Examples']
-    """
-    title, start = "", 0
-    for match in SECTION.finditer(doc):
-        yield title, doc[start : match.start()].strip()
-        title, start = match[1], match.end()
-    yield title, doc[start:].strip()
-
-
-def prose(text: str, links: dict[str, str]) -> str:
-    """Return a docstring's text as Markdown."""
-
-    def linked(match: re.Match[str]) -> str:
-        path = match[1]
-        ending = f".{path.rpartition('.')[2]}"
-        short = next((one for one in links if one.endswith(ending)), "")
-        target = links.get(path) or links.get(short)
-        shown = f"`{path.removeprefix('xdev.')}`"
-        return f"[{shown}]({target})" if target else shown
-
-    return re.sub(r"``([^`]+)``", r"`\1`", ROLE.sub(linked, text))
-
-
-def entries(text: str, links: dict[str, str]) -> str:
-    """Return a section's entries as a list: names, types, what they are."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line and not line.startswith(" "):
-            name, _, kind = line.partition(" : ")
-            lines.append("")
-            lines.append(f"- `{name}`" + (f": {prose(kind, links)}" if kind else ""))
-            lines.append("")
-        elif line.strip():
-            lines.append(f"    {prose(line.strip(), links)}")
+    found = {"ufunc": Page("Ufuncs, kernels, graphs", _objects("xdev", ENGINE))}
+    for key, title in (TOPICS | ROOMS).items():
+        module = importlib.import_module(f"xdev.{key}")
+        if key in TOPICS:
+            page = Page(title, _objects("xdev", module.__all__))
         else:
-            lines.append("")
-    return "\n".join(lines)
+            summary = inspect.getdoc(module).partition("\n\n")[0]
+            page = Page(title, _objects(f"xdev.{key}", module.__all__), summary)
+        found[key.removeprefix("facade.")] = page
+    listed = [page.names for key, page in found.items() if key != "numpy"]
+    placed = {id(value) for names in listed for value in names.values()}
+    rest = _objects("xdev", xdev.__all__).items()
+    values = {path: value for path, value in rest if id(value) not in placed}
+    return found | {"constants": Page("Data types and constants", values)}
 
 
-def standalone(example: str, paths: Iterable[str]) -> str:
-    """Return an example with imports of the names that it has from its module.
+def _objects(path: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return public objects by their paths, modules left out."""
+    found = {}
+    for name in names:
+        module = path if hasattr(importlib.import_module(path), name) else "xdev.errors"
+        value = getattr(importlib.import_module(module), name)
+        if not inspect.ismodule(value):
+            found[f"{module}.{name}"] = value
+    return found
+
+
+class PublicNames(griffe.Extension):
+    """Gives griffe the public objects of ``xdev`` in the place of their source."""
+
+    def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
+        """Leave the source's lists of names, which are computed."""
+        mod.exports = None
+
+    def on_package(self, *, pkg: griffe.Module, loader: Any, **_: Any) -> None:
+        """Put each public object where the reference's pages name it."""
+        rooms = [page.names for key, page in pages().items() if key != "numpy"]
+        every = [path for names in rooms for path in names]
+        # What types and errors link to: classes, and not what Python calls so, too.
+        scope = griffe.Module("xdev", filepath=pkg.filepath)
+        for path, value, names in ((*item, x) for x in rooms for item in x.items()):
+            found = described(path, value)
+            pkg.set_member(path.split(".")[1:], found)
+            if found.is_class:
+                scope.members[found.name] = found
+            for each in (found, *found.members.values()):
+                doc = each.docstring
+                doc.value = linked(standalone(doc.value, names), every)
+                doc.parser = loader.docstring_parser
+                doc.parser_options = loader.docstring_options
+                doc.parent = copy(each)
+                doc.parent.parent = scope
+                _as_written(doc)
+
+
+def described(path: str, value: Any) -> griffe.Object:
+    """Return a public object as griffe has it: as a class if it has members.
 
     Examples
     --------
-    >>> standalone(">>> devices()", ["xdev.devices", "xdev.Device"]).splitlines()
-    ['>>> from xdev import devices', '>>> devices()']
+    >>> described("xdev.sum", xdev.sum).signature()
+    'sum(x, /, axis=None, dtype=None, *, keepdims=False)'
     """
-    shown = doctest.DocTestParser().get_examples(example)
-    nodes = list(ast.walk(ast.parse("".join(each.source for each in shown))))
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-    made = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    imports = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
-    made |= {each.asname or each.name for node in imports for each in node.names}
-    wanted: dict[str, list[str]] = {}
-    for module, _, last in (path.rpartition(".") for path in paths):
-        if last in read - made:
-            wanted.setdefault(module, []).append(last)
-    lines = ["import numpy as np"] * ("np" in read - made)
-    lines += [f"from {module} import {', '.join(n)}" for module, n in wanted.items()]
-    return "".join(f">>> {line}\n" for line in lines) + example
+    name = path.rpartition(".")[2]
+    is_class = inspect.isclass(value)
+    is_dtype = is_class and issubclass(value, np.generic)
+    if is_dtype or not callable(value):
+        text = "Adds an axis in an index: ``x[:, xdev.newaxis]``." * (value is None)
+        shown = f"numpy.{value.__name__}" if is_dtype else repr(value)
+        return griffe.Attribute(name, value=shown, docstring=griffe.Docstring(text))
+    own = is_class or inspect.isroutine(value) or "__doc__" in vars(value)
+    text = inspect.getdoc(value if own else type(value).__call__) or ""
+    if text.startswith(f"{name}("):  # as numpy.ufunc's docstrings begin
+        text = text.partition("\n\n")[2]
+    if own and not is_class:
+        return _function(name, value, text)
+    found = griffe.Class(name, docstring=griffe.Docstring(text))
+    with suppress(ValueError):  # an error has no signature
+        found["__init__"] = _function("__init__", value)
+    for key, member in members(value if is_class else type(value)):
+        text = inspect.getdoc(member)
+        if inspect.isroutine(member):
+            found[key] = _function(key, getattr(member, "__func__", member), text)
+        else:
+            get = getattr(member, "fget", None) or member.func
+            kind = inspect.signature(get).return_annotation
+            kind = getattr(kind, "__name__", kind)  # most are strings
+            found[key] = griffe.Attribute(
+                key, annotation=kind, docstring=griffe.Docstring(text)
+            )
+    return found
 
 
-def rendered(doc: str, links: dict[str, str], paths: Iterable[str] = ()) -> str:
-    """Return a docstring as Markdown; ``paths`` are names that its example may use."""
-    parts = []
-    for title, text in sections(doc):
-        if title == "Examples":
-            parts.append(f"**Example**\n\n```pycon\n{standalone(text, paths)}\n```")
-        elif title in SECTIONS:
-            parts.append(f"**{title}**\n\n{entries(text, links)}")
-        elif text:
-            heading = f"**{title}**\n\n" if title else ""
-            parts.append(heading + prose(text, links))
-    return "\n\n".join(parts)
-
-
-def described(name: Name, links: dict[str, str], paths: Iterable[str] = ()) -> str:
-    """Return a public name's part of a page that has the names at ``paths``."""
-    path, value = name
-    heading = f"## `{path}` {{ #{name.anchor} }}"
-    if isinstance(value, float | str | type(None)):
-        what = {"newaxis": "Adds an axis in an index: `x[:, xdev.newaxis]`."}
-        return f"{heading}\n\n{what.get(name.last, f'`{value!r}`.')}"
-    if isinstance(value, type) and issubclass(value, np.generic):
-        return f"{heading}\n\nNumPy's data type `numpy.{value.__name__}`."
-    doc = inspect.getdoc(described_by(value)) or ""
-    shown = signature(value)
-    if doc.startswith(f"{name.last}("):  # as numpy.ufunc's docstrings begin
-        doc = doc.partition("\n\n")[2]
-    parts = [
-        heading,
-        f"```python\n{wrapped(path + shown)}\n```" if shown else "",
-        rendered(doc, links, paths),
+def _function(name: str, value: Any, text: str = "") -> griffe.Function:
+    """Return a callable without its types, which the docstring says in words."""
+    parameters = [
+        griffe.Parameter(
+            each.name,
+            kind=griffe.ParameterKind(each.kind.description),
+            default=None if each.default is each.empty else _shown(each.default),
+        )
+        for each in inspect.signature(value).parameters.values()
+        if each.name not in SILENT
     ]
-    kind = value if inspect.isclass(value) else type(value)
-    if described_by(value) is not value or inspect.isclass(value):
-        parts += [_member(path, *member, links, paths) for member in members(kind)]
-    return "\n\n".join(part for part in parts if part)
+    return griffe.Function(
+        name,
+        parameters=griffe.Parameters(*parameters),
+        docstring=griffe.Docstring(text),
+    )
 
 
-def described_by(value: Any) -> Any:
-    """Return what has the docstring of a public object: it, or its call."""
-    own = inspect.isroutine(value) or inspect.isclass(value) or "__doc__" in vars(value)
-    return value if own else type(value).__call__
+def _shown(default: Any) -> str:
+    """Return a parameter's default as code, where it is short."""
+    text = getattr(default, "__name__", repr(default))
+    return "..." if len(text) > 20 or text.startswith("<") else text
 
 
 def members(value: type) -> Iterator[tuple[str, Any]]:
@@ -310,100 +224,100 @@ def members(value: type) -> Iterator[tuple[str, Any]]:
     bases = [base for base in value.__mro__ if base.__module__.startswith(f"{room}.")]
     parts = [part for base in bases[::-1] for part in vars(base).items()]
     for name, member in dict(parts).items():
-        if name.startswith("_") or not (
-            inspect.isroutine(member) or _is_property(member)
-        ):
-            continue
-        promised = name in PROMISED.get(value.__name__, (name,))
-        if promised and inspect.getdoc(member):
+        promised = name in PROMISED.get(value.__name__, (name,)) and name[0] != "_"
+        known = isinstance(member, property | cached_property)
+        if promised and (known or inspect.isroutine(member)) and inspect.getdoc(member):
             yield name, member
 
 
-def _is_property(member: Any) -> bool:
-    return isinstance(member, property) or hasattr(member, "func")
+def linked(text: str, paths: Iterable[str]) -> str:
+    """Return a docstring with Markdown's links in the place of Sphinx's roles.
+
+    Examples
+    --------
+    >>> linked("As :func:`~memory.free`, or :meth:`close`.", ["xdev.memory.free"])
+    'As [`memory.free`][xdev.memory.free], or `close`.'
+    """
+
+    def link(match: re.Match[str]) -> str:
+        name = match[1].removeprefix("xdev.")
+        path = next((path for path in paths if path.endswith(f".{name}")), None)
+        return f"[`{name}`][{path}]" if path else f"`{name}`"
+
+    return ROLE.sub(link, text)
 
 
-def _member(
-    path: str, name: str, member: Any, links: dict[str, str], paths: Iterable[str]
-) -> str:
-    function = getattr(member, "__func__", member)
-    shown = "" if _is_property(member) else signature(function).replace("(self, ", "(")
-    shown = shown.replace("(self)", "()").replace("(cls, ", "(").replace("(cls)", "()")
-    text = rendered(inspect.getdoc(member) or "", links, paths)
-    anchor = f"{path}.{name}"
-    return f"### `{path.rpartition('.')[2]}.{name}{shown}` {{ #{anchor} }}\n\n{text}"
+def standalone(doc: str, paths: Iterable[str]) -> str:
+    r"""Return a docstring whose example imports what it has from its own module.
+
+    Examples
+    --------
+    >>> doc = "Examples\n--------\n>>> devices()"
+    >>> standalone(doc, ["xdev.devices", "xdev.Device"]).splitlines()[2:]
+    ['>>> from xdev import devices', '>>> devices()']
+    """
+    text, title, example = doc.partition("Examples\n--------\n")
+    shown = doctest.DocTestParser().get_examples(example)
+    nodes = list(ast.walk(ast.parse("".join(each.source for each in shown))))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    read -= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    read -= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+    wanted: dict[str, list[str]] = {}
+    for module, _, last in (path.rpartition(".") for path in paths):
+        if last in read:
+            wanted.setdefault(module, []).append(last)
+    lines = ["import numpy as np"] * ("np" in read)
+    lines += [f"from {module} import {', '.join(n)}" for module, n in wanted.items()]
+    return text + title + "".join(f">>> {line}\n" for line in lines) + example
 
 
-def texts() -> dict[str, str]:
-    """Return the reference: the text of each page, by its file's name."""
-    found = pages()
-    links = {
-        name.path: f"{key}.md#{name.anchor}"
-        for key, page in found.items()
-        for name in page.names
-        if key != "numpy"
-    }
-    whole = {key: _text(key, page, links) for key, page in found.items()}
-    listed = "".join(
-        f"| [{page.title}]({key}.md) | {_listed(key, page)} |\n"
-        for key, page in found.items()
-    )
-    whole["index"] = (
-        "# API reference\n\nEvery public name, by topic. `help(xdev.sort)` prints the "
-        "same in a shell. What every function may raise is said here once: TypeError "
-        "for what is no array, `DeviceMismatchError` for arrays of two devices, "
-        "`UseAfterFreeError` for one that was freed, `DeviceUnavailableError` for a "
-        f"device that cannot be used.\n\n| page | names |\n|---|---|\n{listed}"
-    )
-    return whole
-
-
-def _listed(key: str, page: Page) -> str:
-    if key == "numpy":
-        return f"{len(page.names)} names"
-    return " ".join(f"[`{x.last}`]({key}.md#{x.anchor})" for x in page.names)
-
-
-def _text(key: str, page: Page, links: dict[str, str]) -> str:
-    head = f"# {page.title}\n\n" + (
-        f"{prose(page.summary, links)}\n\n" if page.summary else ""
-    )
-    if key == "numpy":  # they are NumPy's, and documented there
-        names = " ".join(f"`{name.last}`" for name in sorted(page.names))
-        return (
-            f"{head}They are documented [by NumPy](https://numpy.org/doc/stable/reference/)"
-            f"; [the guide](../numpy.md) says what differs.\n\n{names}\n"
-        )
-    paths = [name.path for name in page.names]
-    parts = (described(name, links, paths) for name in page.names)
-    return head + "\n\n".join(parts) + "\n"
+def _as_written(doc: griffe.Docstring) -> None:
+    """Have names that share a text together, and types in the docstring's words."""
+    for section in doc.parsed:
+        if section.kind.value in {"parameters", "attributes"}:
+            entries = {entry.name.partition(",")[0]: entry for entry in section.value}
+            section.value.clear()
+            for names, kind in ENTRY.findall(doc.value):
+                if entry := entries.pop(names.partition(",")[0], None):
+                    entry.name, entry.annotation, entry.value = names, kind, None
+                    section.value.append(entry)
+        elif section.kind.value == "raises":
+            for entry in section.value:
+                if isinstance(entry.annotation, griffe.ExprTuple):
+                    entry.annotation.implicit = True  # without parentheses
 
 
 # MkDocs' hooks.
 
 
-def on_config(config: Any) -> Any:
-    """Put the pages under "API reference" in the navigation."""
-    made = [{page.title: f"api/{key}.md"} for key, page in pages().items()]
-    for entry in config["nav"]:
-        if "API reference" in entry:
-            entry["API reference"] = ["api/index.md", *made]
-    return config
-
-
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages to the site."""
+    """Add the pages to the site, and to its navigation under "API reference"."""
     from mkdocs.structure.files import File
 
-    for key, text in texts().items():
+    texts, nav = {"index": INDEX}, ["api/index.md"]
+    for key, (title, names, summary) in pages().items():
+        lasts = {path.rpartition(".")[2]: path for path in names}
+        listed = " ".join(f"[`{last}`][{path}]" for last, path in lasts.items())
+        text = "\n".join(f"::: {path}" for path in names)
+        if key == "numpy":
+            listed = f"{len(lasts)} names"
+            text = NUMPY + " ".join(f"`{last}`" for last in sorted(lasts))
+        texts[key] = f"# {title}\n\n{summary}\n\n{text}\n"
+        texts["index"] += f"| [{title}]({key}.md) | {listed} |\n"
+        nav.append({title: f"api/{key}.md"})
+    for key, text in texts.items():
         files.append(File.generated(config, f"api/{key}.md", content=text))
+    for entry in config["nav"]:
+        if "API reference" in entry:
+            entry["API reference"] = nav
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Mark what a shell shows; keep tables of records out of the search."""
     path = page.file.src_uri
-    if path.startswith("benchmarks/") or path == "changelog.md":
+    if path.startswith("benchmarks") or path == "changelog.md":
         page.meta["search"] = {"exclude": True}
     # What was run for the page has names of the run's: a shell's are "<stdin>".
     markdown = re.sub("<doctest [^>]*>", "<stdin>", markdown)

@@ -8,36 +8,48 @@ import re
 import sys
 from pathlib import Path
 
+import griffe
 import numpy as np
 import pytest
 
 import xdev
 from xdev import errors, facade
 
-DOCS = Path(__file__).parent.parent / "docs"
-sys.path.insert(0, str(DOCS))
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
 
 import reference  # noqa: E402 - the site's hook, which is in no package
 
 pytest.importorskip("distributed")  # whose names are there, too
-TEXTS = reference.texts()
-NAMES = [name for page in reference.pages().values() for name in page.names]
+PAGES = {key: page.names for key, page in reference.pages().items()}
+PACKAGE = griffe.load(
+    "xdev",
+    extensions=griffe.load_extensions(reference.PublicNames),
+    search_paths=[ROOT],
+    docstring_parser="numpy",
+    allow_inspection=False,
+)
+#: What the pages show of each name, and the sections of its docstring.
+SHOWN = {
+    path: PACKAGE[path.removeprefix("xdev.")]
+    for key, names in PAGES.items()
+    for path in names
+    if key != "numpy"
+}
+SECTIONS = {
+    path: {section.kind.value for section in shown.docstring.parsed if section.value}
+    for path, shown in SHOWN.items()
+}
 #: Rooms that are reached by their names: ``xdev.linalg.svd``.
 ROOMS = (
     *("atomic", "distributed", "fft", "linalg", "memory", "memory.bridges", "numpy"),
     *("random", "testing", "timing"),
 )
-#: What needs hardware, the debug mode, other processes or another library's process.
-WITHOUT_EXAMPLE = {
-    *("CaptureError", "MemoryCorruptionError"),
-    *("install", "install_default", "install_operators"),
-    *("is_pinned_address", "left_alone", "local_cluster", "memory_status"),
-    *("pinned_array", "uninstall", "WorkerPlugin"),
-}
 
 
 def test_every_public_name_has_a_place():
-    placed, paths = {id(name.value) for name in NAMES}, {name.path for name in NAMES}
+    placed = {id(value) for names in PAGES.values() for value in names.values()}
+    paths = {path for names in PAGES.values() for path in names}
     for name in xdev.__all__:
         value = getattr(xdev, name)
         assert inspect.ismodule(value) or id(value) in placed, name
@@ -49,7 +61,7 @@ def test_every_public_name_has_a_place():
     for name in errors.__all__:
         assert id(getattr(errors, name)) in placed, name
     topics = inspect.getmembers(facade, inspect.ismodule)
-    assert {name for name, room in topics if hasattr(room, "__all__")} <= set(TEXTS)
+    assert {name for name, room in topics if hasattr(room, "__all__")} <= set(PAGES)
 
 
 def test_tab_offers_what_objects_are_documented_to_have():
@@ -65,71 +77,52 @@ def test_tab_offers_what_objects_are_documented_to_have():
 
 
 def test_no_place_is_empty():
-    documented = [name for name in NAMES if not name.path.startswith("xdev.numpy.")]
-    parts = {
-        part.partition("`")[0]: part.partition("}\n")[2].strip()
-        for text in TEXTS.values()
-        for part in text.split("\n## `")[1:]
-    }
-
-    assert {name.path for name in documented} == set(parts)
-    assert [path for path, part in parts.items() if not part] == []
+    assert [
+        path
+        for path, shown in SHOWN.items()
+        if not (SECTIONS[path] or getattr(shown, "value", None))
+    ] == []
 
 
 def test_a_function_has_its_signature_sections_and_example():
-    _, _, text = TEXTS["searching"].partition("## `xdev.isin`")
-    text = text.partition("\n## ")[0]
+    isin, map_ = SHOWN["xdev.isin"], SHOWN["xdev.distributed.map"]
+    takes, raises = isin.docstring.parsed[1], isin.docstring.parsed[3]
 
-    assert "xdev.isin(x1, x2, /, *, invert=False)" in text
-    for part in ("**Parameters**", "- `x1", "**Raises**", "**Example**", ">>> "):
-        assert part in text
-    assert ":func:" not in text
-    assert "``" not in text.replace("```", "")
+    assert isin.signature() == "isin(x1, x2, /, *, invert=False)"
+    assert SECTIONS["xdev.isin"] >= {"parameters", "returns", "raises", "examples"}
+    assert [entry.name for entry in takes.value] == ["x1, x2", "invert"]
+    assert takes.value[0].annotation == "array or int"
+    assert str(raises.value[0].annotation) == "DeviceMismatchError"
+    assert ":func:" not in map_.docstring.value
 
 
-@pytest.mark.parametrize("page", sorted({*TEXTS} - {"distributed"}))
+@pytest.mark.parametrize("page", sorted({*PAGES} - {"distributed", "numpy"}))
 def test_every_example_runs_as_it_is_pasted(page):
     """In a fresh shell: nothing that a module or an earlier example has is there."""
     told, flags = io.StringIO(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags)
-    for text in re.findall(r"```pycon\n(.*?)```", TEXTS[page], re.DOTALL):
-        parsed = doctest.DocTestParser().get_doctest(text, {}, page, None, None)
-        with xdev.use_device("cpu"):
-            runner.run(parsed, out=told.write)
+    for path in PAGES[page]:
+        for shown in (SHOWN[path], *SHOWN[path].members.values()):
+            text = shown.docstring.value
+            parsed = doctest.DocTestParser().get_doctest(text, {}, path, None, None)
+            with xdev.use_device("cpu"):
+                runner.run(parsed, out=told.write)
 
     assert not runner.failures, told.getvalue()
 
 
 def test_every_array_function_says_what_it_takes_gives_and_raises():
     """But for triangles, which refuse no more than all functions do."""
-    pages = [*reference.TOPICS, "linalg", "fft"]
+    topics = [key.removeprefix("facade.") for key in reference.TOPICS if "." in key]
     missing = {
-        f"{name.path}: {title}"
-        for key in pages
-        for name in reference.pages()[key].names
-        if callable(name.value) and inspect.signature(name.value).parameters
-        for title in ("Parameters", "Returns", "Raises", "Examples")
-        if title
-        not in dict(
-            reference.sections(inspect.getdoc(reference.described_by(name.value)))
-        )
+        f"{path}: {section}"
+        for key in (*topics, "linalg", "fft")
+        for path, value in PAGES[key].items()
+        if callable(value) and inspect.signature(value).parameters
+        for section in {"parameters", "returns", "raises", "examples"} - SECTIONS[path]
     }
 
-    assert missing == {"xdev.tril: Raises", "xdev.triu: Raises"}
-
-
-def test_every_name_has_an_example():
-    pages = reference.pages().items()
-    missing = {
-        name.last
-        for key, page in pages
-        for name in page.names
-        if key not in {"constants", "numpy"}
-        and callable(name.value)
-        and ">>>" not in (inspect.getdoc(reference.described_by(name.value)) or "")
-    }
-
-    assert missing <= WITHOUT_EXAMPLE
+    assert missing == {"xdev.tril: raises", "xdev.triu: raises"}
 
 
 def test_every_public_callable_tells_what_it_takes_and_shows_how():

@@ -143,6 +143,23 @@ def statistic(name: str, own: Function) -> Function:
     return reduce
 
 
+def of_views(function: Function) -> Function:
+    """Hand contiguous views to CuPy's function, which copies views, as whole arrays."""
+    ndarray = _optional.cupy().ndarray
+
+    def serve(x: Any, **options: Any) -> Any:
+        # cuFFT wants real numbers aligned as complex ones are.
+        if x.base is not None and x._c_contiguous and not x.data.ptr % cuda_copies.WORD:  # noqa: SLF001
+            x = ndarray(x.shape, x.dtype, x.data)
+        # CuPy takes lengths that are the shape for those of its axes in order; a list
+        # is no shape.
+        if options.get("s") is not None:
+            options["s"] = [*options["s"]]
+        return function(x, **options)
+
+    return serve
+
+
 def with_room(name: str, function: Function) -> Function:
     """Let a function that takes memory past the pool try again once there is some."""
     if name in WITHIN or not name.startswith(OUTSIDE):
@@ -185,7 +202,7 @@ class CuPyLibrary(Library):
         elif name in OWN:
             function = operator.attrgetter(name)(self.namespace)
             if name.startswith("fft."):
-                function = cuda_copies.of_views(function)
+                function = of_views(function)
         else:
             standard = importlib.import_module("array_api_compat.cupy")
             function = operator.attrgetter(name)(standard)

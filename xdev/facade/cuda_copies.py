@@ -594,20 +594,3 @@ def quick(function: Function, own: Function) -> Function:
         return own(*args, **options) if made is NotImplemented else made
 
     return serve
-
-
-def of_views(function: Function) -> Function:
-    """Hand contiguous views to CuPy's function, which copies views, as whole arrays."""
-    ndarray = _optional.cupy().ndarray
-
-    def serve(x: Any, **options: Any) -> Any:
-        # cuFFT wants real numbers aligned as complex ones are.
-        if x.base is not None and x._c_contiguous and not x.data.ptr % WORD:  # noqa: SLF001
-            x = ndarray(x.shape, x.dtype, x.data)
-        # CuPy takes lengths that are the shape for those of its axes in order; a list
-        # is no shape.
-        if options.get("s") is not None:
-            options["s"] = [*options["s"]]
-        return function(x, **options)
-
-    return serve

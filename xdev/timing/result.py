@@ -93,7 +93,7 @@ class Timing:
         Runs.
     best, worst : float
         The shortest and the longest time of a call [s], each a mean over a run.
-    all_runs : list of float, length ``repeat``
+    all_runs : list of float, length repeat
         Wall time of each run [s]: from synchronised device to synchronised device.
     compile_time : float
         Time of the first call [s], in which compilers ran and pools grew; it is
