@@ -80,7 +80,7 @@ TEXTS = st.one_of(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(SETTINGS), text=TEXTS)
 def test_any_text_is_a_value_or_refused_by_the_name_of_its_variable(read, name, text):
-    start = message = f"{name}={text.strip()!r} is not valid: use "
+    start = message = f"{name}={quoted(text.strip())} is not valid: use "
     try:
         read(name, text)
     except ConfigurationError as error:
