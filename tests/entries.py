@@ -29,9 +29,9 @@ def scaled(x, y):
 
 
 @xdev.kernel
-def copied(i, x, out):
-    """Copy an element."""
-    out[i] = x[i]
+def summed(i, x, out):
+    """Add an element."""
+    xdev.atomic.add(out, i, x[i])
 
 
 class Pair:
@@ -57,8 +57,8 @@ MAKERS = {
     xdev.transfer_guard: lambda: xdev.transfer_guard("allow"),
     xdev.use_device: lambda: xdev.use_device("fake"),
     Ufunc: lambda: scaled,
-    type(copied): lambda: copied,
-    type(copied[2]): lambda: copied[2],
+    type(summed): lambda: summed,
+    type(summed[2]): lambda: summed[2],
     type(xdev.adapt): lambda: xdev.adapt,
     memory.Block: lambda: POOL.acquire(512),
     memory.Pool: lambda: POOL,
@@ -159,8 +159,9 @@ def _all():
     }
     for kind, make in MAKERS.items():
         one = make()
-        names = [name for name in dir(one) if not name.startswith("_")]
-        for name in (*names, *(name for name in OPERATORS if name in vars(kind))):
+        own = {name for base in kind.__mro__[:-1] for name in vars(base)}
+        names = {name for name in dir(one) if not name.startswith("_")}
+        for name in names | own & {*OPERATORS}:
             if callable(method := getattr(one, name)):
                 call = partial(call_method, make, name)
                 described = one if name == "__call__" else method
@@ -255,10 +256,10 @@ ARGUMENTS = {
     "graph": lambda: (lambda y: y + 1, x()),
     "guvectorize": lambda: ("(n)->()",),
     "isdtype": lambda: ("float64", "integral"),
-    "kernel": lambda: (copied.__wrapped__,),
+    "kernel": lambda: (summed.__wrapped__,),
     "linalg.matrix_power": lambda: (x(), 2),
     "memory.Pool": lambda: (FakeSource(1 << 20),),
-    "memory.bridges.install": lambda: ("numpy",),
+    "memory.bridges.install": lambda: (),
     "memory.bridges.uninstall": lambda: ("numpy",),
     "memory.host_array": lambda: ((3, 3), np.dtype(float)),
     "memory.pinned_array": lambda: ((3, 3), np.dtype(float)),
