@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from xdev import ConfigurationError
+from xdev.errors import quoted
 
 VALID = {
     "XDEV_DEVICE": {"cuda:3": "cuda:3", "fake:1": "fake:1", "": "auto"},
@@ -64,7 +65,7 @@ def test_invalid_settings_name_the_valid_ones(read, name):
     for text in texts:
         with pytest.raises(ConfigurationError) as caught:
             read(name, text)
-        assert str(caught.value).startswith(f"{name}={text!r} is not valid: use ")
+        assert str(caught.value).startswith(f"{name}={quoted(text)} is not valid: use ")
         assert str(caught.value).endswith(way) or name == "XDEV_CACHE_DIR"
 
 
@@ -79,7 +80,7 @@ TEXTS = st.one_of(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(SETTINGS), text=TEXTS)
 def test_any_text_is_a_value_or_refused_by_the_name_of_its_variable(read, name, text):
-    start = message = f"{name}={text.strip()!r} is not valid: use "
+    start = message = f"{name}={quoted(text.strip())} is not valid: use "
     try:
         read(name, text)
     except ConfigurationError as error:

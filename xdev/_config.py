@@ -9,7 +9,7 @@ from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeVar, final
 
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ def _warn_of_misspelt() -> None:
 
 
 def _refuse(name: str, text: str, valid: str) -> ConfigurationError:
-    return ConfigurationError(f"{name}={text!r} is not valid: use {valid}")
+    return ConfigurationError(f"{name}={quoted(text)} is not valid: use {valid}")
 
 
 def _choice(name: str, valid: Mapping[str, T], default: str) -> Callable[[], T]:

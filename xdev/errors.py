@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from typing import Any
 
@@ -46,6 +47,21 @@ def shown(thing: object) -> str:
     held = hasattr(thing, "shape") or hasattr(thing, "__len__")
     text = "" if held and not isinstance(thing, str | type) else repr(thing)
     return text if 0 < len(text) <= LONGEST_TEXT else f"an object of {type_name(thing)}"
+
+
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = _repr.maxlong = LONGEST_TEXT
+
+
+def quoted(thing: object) -> str:
+    """Return what a message repeats of an argument: long and deep ones are cut.
+
+    Examples
+    --------
+    >>> quoted("cpux"), quoted((2, "3")), len(quoted("x" * 10**6))
+    ("'cpux'", "(2, '3')", 60)
+    """
+    return _repr.repr(thing)
 
 
 def not_array(x: Any, way: str, name: str = "x") -> str:

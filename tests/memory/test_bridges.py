@@ -126,6 +126,18 @@ print(importlib.util.find_spec("numba.cuda").name, type(cuda.__loader__).__modul
     assert "xdev" not in third
 
 
+def test_several_may_wait_for_one_library(python):
+    program = """
+from xdev.memory import bridges
+bridges.install_operators()
+bridges.install_operators()
+import cupy
+print(sorted(bridges.installed()))
+"""
+    done = python("-c", program)
+    assert (done.stdout, done.stderr) == ("['cupy-operators']\n", "")
+
+
 @pytest.mark.cuda
 class TestOnADevice:
     """The same promises where there is a driver."""

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 import threading
 from typing import Any, NamedTuple
 
@@ -311,6 +312,16 @@ REFUSED = [
     (lambda x: xdev.memory.pool(xdev.device_of(x)).acquire(4096), 0),
     (lambda x: step(x, xdev.asarray(values(3), device=xdev.device_of(x))), 0),
 ]
+
+
+@pytest.mark.fake
+@pytest.mark.parametrize("k", [4, 5, 7])
+def test_a_fake_device_refuses_copies_as_cuda_does(k):
+    f, _ = REFUSED[k]
+    graph = xdev.graph(f, xdev.ones(3, device="fake"))
+    place = f"{f.__name__} cannot be captured: {__file__}:{f.__code__.co_firstlineno}, "
+    with pytest.raises(CaptureError, match=re.escape(place)):
+        graph()
 
 
 @pytest.mark.cuda

@@ -95,6 +95,7 @@ def _is_of_the_user(error: BaseException) -> bool:
     while frames and frames.tb_frame.f_code.co_filename != SOURCE:
         frames = frames.tb_next
     wrong = isinstance(error, SyntaxError) and error.filename == SOURCE
+    wrong = wrong or isinstance(error, UnicodeEncodeError)  # bytes of no encoding
     if frames or wrong or isinstance(error, KeyboardInterrupt):
         error.__traceback__ = frames
         return True

@@ -16,7 +16,14 @@ import numpy as np
 from xdev import _config, errors
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
-from xdev.errors import ConfigurationError, DeviceUnavailableError, not_array, shown
+from xdev.errors import (
+    ConfigurationError,
+    DeviceUnavailableError,
+    not_array,
+    quoted,
+    shown,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -483,7 +490,7 @@ def device_of(x: Any) -> Device:
         raise use_after_free(x)
     if isinstance(x, np.ndarray | np.generic):
         return CPU
-    if hasattr(x, "_meta") and hasattr(x, "dask"):  # a collection: where its chunks are
+    if hasattr(kind, "__dask_graph__") and hasattr(x, "_meta"):  # where its chunks are
         return Device(device_of(x._meta), "dask")  # noqa: SLF001 - Dask's own protocol
     # CuPy's sparse matrices have the attribute, but it is not implemented.
     none = isinstance(x, type) or hasattr(kind, "tocsr")
@@ -515,8 +522,15 @@ def device_of(x: Any) -> Device:
 def _exported(x: Any) -> Device | None:
     """Return the device that an exporter names by its protocol, if it is one."""
     if hasattr(x, "__dlpack_device__"):
-        type_, index = x.__dlpack_device__()
-        name = DLPACK_TYPES.get(int(type_), str(type_))
+        answer = x.__dlpack_device__()
+        try:
+            type_, index = map(int, answer)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"__dlpack_device__() of x, an object of {type_name(x)}, returned "
+                f"{quoted(answer)}, not a device's type and number: pass an array"
+            ) from error
+        name = DLPACK_TYPES.get(type_, str(type_))
         return Device(name if name == "cpu" else f"{name}:{index}")
     interface = cuda_interface(x)
     if interface is not None:
@@ -546,7 +560,10 @@ def cuda_interface(x: Any) -> Any:
             and 0 <= operator.index(address or 0) < ADDRESSES
             and not dtype.hasobject
         )
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+    except (
+        *(AttributeError, LookupError, OverflowError),
+        *(SyntaxError, TypeError, ValueError),
+    ):
         good = False
     if not good:
         raise TypeError(

@@ -151,7 +151,13 @@ class CudaBackend(Backend):
         if not address:
             return None
         runtime = _optional.cupy().cuda.runtime
-        index = int(runtime.pointerGetAttributes(address).device)
+        try:
+            index = int(runtime.pointerGetAttributes(address).device)
+        except runtime.CUDARuntimeError as error:
+            if (reason := self.reason(0)) is None:
+                raise
+            message = f"cuda:0 cannot be used: {reason}"
+            raise DeviceUnavailableError(message) from error
         return None if index < 0 else index
 
     def index_of_memory(self, address: int, shape: tuple[int, ...]) -> int | None:

@@ -20,7 +20,7 @@ from xdev._numpy_names import advice_on
 from xdev.device.choice import CPU, Device
 from xdev.device.copies import announce
 from xdev.device.fake import NOT_IN_CUPY, account
-from xdev.errors import DeviceMismatchError, type_name
+from xdev.errors import DeviceMismatchError, quoted, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +33,7 @@ DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
 FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
 #: Numbers are not arrays, whatever they can turn into.
 NUMBERS = (bool, int, float, complex, np.generic)
+DEEPEST = 64  # lists in one another; as many axes has an array of NumPy's
 #: The data types, by NumPy's characters.
 DTYPES = "?bhilqBHILQefdFDE"  # E is ml_dtypes' bfloat16
 #: What ``numpy.ndarray`` has and fake arrays have not: what CuPy's lack or have
@@ -98,6 +99,12 @@ class FakeArray:
     device: Device
 
     def __init__(self, values: Values, device: Device) -> None:
+        device_is_fake = isinstance(device, Device) and device.type == "fake"
+        if not (device_is_fake and isinstance(values, np.ndarray)):
+            raise TypeError(
+                f"{type_name(values)} on {quoted(device)} makes no FakeArray: use "
+                f"xdev.asarray(x, device='fake')"
+            )
         if values.dtype.char not in DTYPES:
             message = f"arrays on {device} have no dtype {values.dtype}, as on CUDA"
             raise TypeError(message)
@@ -112,7 +119,9 @@ class FakeArray:
         """Return :mod:`xdev`."""
         versions = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
         if api_version not in versions:
-            raise ValueError(f"there is no version {api_version!r} here: use 2025.12")
+            raise ValueError(
+                f"there is no version {quoted(api_version)} here: use 2025.12"
+            )
         return sys.modules["xdev"]
 
     # -- what goes to the host -------------------------------------------------------
@@ -211,6 +220,10 @@ def _unwrapped(
     if isinstance(x, NUMBERS):
         return x
     if kind is tuple or kind is list:
+        if label.count("[") == DEEPEST:
+            raise ValueError(
+                f"{name}: a list is in itself, or {DEEPEST} in one another"
+            )
         return kind(
             _unwrapped(name, arrays, counts, y, f"{label}[{i}]")
             for i, y in enumerate(x)

@@ -12,7 +12,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import registry
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,7 +186,9 @@ def library_of_type(kind: type) -> str | None:
 def natives(library: str) -> Natives:
     """Return the devices of a library."""
     if library not in LIBRARIES:
-        message = f"no devices of {library!r} are known: use one of {tuple(LIBRARIES)}"
+        message = (
+            f"no devices of {quoted(library)} are known: use one of {tuple(LIBRARIES)}"
+        )
         raise ConfigurationError(message)
     return LIBRARIES[library]
 

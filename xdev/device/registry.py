@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self, final
 
 from xdev._forks import module_lock
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +152,7 @@ def unknown(name: str) -> str:
     valid = f'"cpu", {indexed}, N from 0'
     if name.lower() in _types():
         valid = f'"{name.lower()}", in lower case; there are {valid}'
-    return f"no device is called {name!r}: use {valid}"
+    return f"no device is called {quoted(name)}: use {valid}"
 
 
 def backends() -> dict[str, Backend]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from xdev.device import registry
 from xdev.device.choice import as_device
-from xdev.errors import DeviceMismatchError, type_name
+from xdev.errors import DeviceMismatchError, quoted, type_name
 from xdev.native import calls
 
 if TYPE_CHECKING:
@@ -432,7 +432,7 @@ live_streams = LiveStreams()
 def handle_of(stream: object) -> int:
     """Return a stream's handle, or raise TypeError or ValueError."""
     way = "use an int such as stream.ptr, or 0 for the default stream"
-    message = f"stream={stream!r} is not the handle of a stream: {way}"
+    message = f"stream={quoted(stream)} is not the handle of a stream: {way}"
     try:
         handle = index(stream)  # type: ignore[arg-type]
     except TypeError:

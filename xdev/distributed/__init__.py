@@ -16,6 +16,7 @@ import numpy as np
 
 from xdev import _optional, facade
 from xdev.device import device_of
+from xdev.errors import quoted
 from xdev.ufunc import dask
 from xdev.ufunc.inputs import is_collection
 from xdev.ufunc.kernels import Kernel
@@ -95,8 +96,13 @@ def map(  # noqa: A001 - its name in the contract
     array([ 0.,  1.,  3.,  3.,  7., 12.])
     """
     _check(f, arrays, options)
+    if not isinstance(depth, int | dict):
+        raise TypeError(
+            f"xdev.distributed.map: depth is {quoted(depth)}, and must be an int, or a "
+            f"dict of ints by axis"
+        )
     originals, arrays = arrays, tuple(dask.lift(x) for x in arrays)
-    name = getattr(f, "__name__", "map").strip("<>")  # of tasks
+    name = str(getattr(f, "__name__", "map")).strip("<>")  # of tasks
     if isinstance(f, Kernel):
         rank = max(x.ndim for x in arrays if is_collection(x))
         f = functools.partial(_run, f, _results(f, rank, arrays), dtype)
@@ -136,6 +142,8 @@ def _check(
     f: Callable[..., Any], arrays: tuple[Any, ...], options: dict[str, Any]
 ) -> None:
     """Refuse what has no collection, or has one by keyword, and kernels' keywords."""
+    if not (callable(f) or isinstance(f, Kernel)):
+        raise TypeError(f"xdev.distributed.map: f is {quoted(f)}: give a function")
     if not any(is_collection(x) for x in arrays):
         raise TypeError(
             "xdev.distributed.map: none of the arrays is a collection of Dask's: make "

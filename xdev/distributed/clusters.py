@@ -16,7 +16,7 @@ import numpy as np
 from xdev import _config, _optional, native
 from xdev.device import Device, choice, default_device, devices
 from xdev.device.registry import backend
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 from xdev.memory import bridges, hooks, host_array, registry
 from xdev.timing.environment import cuda_name, processor_name
 
@@ -300,6 +300,11 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
         By the worker's address and the device: ``allocated``, ``max_allocated``,
         ``reserved`` and ``limit``, as :mod:`xdev.memory` has them.
 
+    Raises
+    ------
+    TypeError
+        ``client`` is none.
+
     Examples
     --------
     >>> import xdev
@@ -311,6 +316,11 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
     >>> worker["cpu"]
     {'allocated': ..., 'max_allocated': ..., 'reserved': ..., 'limit': 1073741824}
     """
+    if not isinstance(client, _optional.distributed().Client):
+        raise TypeError(
+            f"client is {quoted(client)}: give a distributed.Client that is connected, "
+            f"distributed.Client(cluster)"
+        )
     return client.run(_ledgers)  # type: ignore[no-any-return]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from xdev.device.choice import names_device
+from xdev.errors import quoted
 from xdev.ufunc.argument_errors import check_out
 
 if TYPE_CHECKING:  # protocols and named tuples take long to make
@@ -300,7 +301,7 @@ def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
         if (named := NAMED.get(dtype)) is not None:
             return named
         return np.dtype(dtype if is_numpys(dtype) else _name(dtype))
-    except TypeError as error:
+    except (SyntaxError, TypeError) as error:  # NumPy reads "(2,)" as Python does
         raise unknown(dtype, "NumPy") from error
 
 
@@ -311,7 +312,7 @@ def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
     try:
         name = np.dtype(dtype).name if is_numpys(dtype) else _name(dtype)
         return getattr(namespace, name)
-    except (TypeError, AttributeError) as error:
+    except (AttributeError, SyntaxError, TypeError) as error:
         raise unknown(dtype, namespace.__name__) from error
 
 
@@ -329,7 +330,7 @@ def numpy_dtype_of(thing: Any) -> np.dtype[Any]:
 def unknown(dtype: Any, library: str) -> TypeError:
     """Return the error for a data type that a library does not have."""
     names = ", ".join(f"xdev.{name}" for name in NAMES)
-    text = f"{dtype!r} is not a data type of {library}: use one of {names}"
+    text = f"{quoted(dtype)} is not a data type of {library}: use one of {names}"
     if type(dtype) is int:
         text += "; the extents of a shape go in one tuple, as in xdev.zeros((2, 3))"
     elif type(dtype) is str and names_device(dtype):
@@ -536,8 +537,8 @@ def as_shape(shape: Any) -> Shape:
         return (operator.index(shape),)
     except TypeError as error:
         raise TypeError(
-            f"{shape!r} is not a shape: give a whole number or a tuple of them, int(n) "
-            f"for an array n"
+            f"{quoted(shape)} is not a shape: give a whole number or a tuple of them, "
+            f"int(n) for an array n"
         ) from error
 
 

@@ -20,7 +20,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional, facade
 from xdev.device import Device
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 from xdev.facade.backends import (
     Factory,
     Library,
@@ -406,12 +406,12 @@ def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         lengths = _optional.dask_array().core.normalize_chunks(
             chunks, shape, dtype=dtype
         )
-    except (ArithmeticError, TypeError, ValueError) as caught:
+    except (ArithmeticError, RecursionError, TypeError, ValueError) as caught:
         refused = caught
     least = min(map(min, lengths or ()), default=0)
     if lengths is None or tuple(map(sum, lengths)) != shape or least < 0:
         raise ValueError(
-            f"chunks={chunks!r} does not cut an array of shape {shape}: give a "
+            f"chunks={quoted(chunks)} does not cut an array of shape {shape}: give a "
             f"length, chunks=1000, one for each axis, in which -1 is all of it, "
             f"chunks=(1000, -1), or chunks='auto'"
         ) from refused

@@ -30,7 +30,7 @@ from xdev._config import TRACKING
 from xdev.device import Device, device_of, fake
 from xdev.device.choice import cuda_interface
 from xdev.device.streams import handle_of, live_streams
-from xdev.errors import InUseError, not_array
+from xdev.errors import InUseError, not_array, quoted
 from xdev.memory import registry, tracking
 from xdev.memory.blocks import ALONE, references
 from xdev.memory.pools import ADDRESSES
@@ -189,8 +189,8 @@ def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Return the bytes of an array of a shape, or raise ValueError [B]."""
     if not (isinstance(shape, tuple | list) and isinstance(dtype, np.dtype)):
         raise TypeError(
-            f"shape is {shape!r} and dtype {dtype!r}: give a tuple of whole numbers, "
-            f"(n,), and numpy.dtype(name)"
+            f"shape is {quoted(shape)} and dtype {quoted(dtype)}: give a tuple of "
+            f"whole numbers, (n,), and numpy.dtype(name)"
         )
     for extent in shape:
         if extent < 0:
@@ -314,9 +314,8 @@ def device_chunk(x: Any) -> Any:
 def _address(x: Any) -> int:
     if isinstance(x, np.ndarray):
         return int(x.ctypes.data)
-    pointer = getattr(x, "device_ctypes_pointer", None)
-    if pointer is not None:  # Numba's, whose interface takes 10 µs
-        return pointer.value or 0
+    if hasattr(type(x), "device_ctypes_pointer"):  # Numba's: its interface takes 10 µs
+        return x.device_ctypes_pointer.value or 0
     interface = None if isinstance(x, type) else cuda_interface(x)
     if interface is None:
         raise ValueError(f"x is {not_array(x, 'pass an array of host or CUDA memory')}")

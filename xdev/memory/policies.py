@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 from xdev.memory.blocks import Policy, ceiling, round_up
 
 if TYPE_CHECKING:
@@ -110,5 +110,5 @@ def named(name: str | Policy) -> Policy:
         return POLICIES[name]
     except (KeyError, TypeError):
         names = ", ".join(POLICIES)
-        message = f"no memory policy is called {name!r}: use one of {names}"
+        message = f"no memory policy is called {quoted(name)}: use one of {names}"
         raise ConfigurationError(message) from None

@@ -8,7 +8,7 @@ from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
 
 from xdev.device.streams import handle_of
-from xdev.errors import UseAfterFreeError
+from xdev.errors import UseAfterFreeError, quoted
 from xdev.memory import hooks, policies
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.blocks import Heap
@@ -123,6 +123,8 @@ class Pool:
         if budget is None:
             budget = Budget(getattr(source, "total", int))
             budget.set(limit)
+        elif not isinstance(budget, Budget):
+            raise TypeError(f"{quoted(budget)} is not a budget: give limit=nbytes")
         rules = policies.named(policy)
         #: What the pool holds.
         self.state = PoolState(source_for(source, rules), rules, budget, self.name)
@@ -283,7 +285,7 @@ class Pool:
             self.state.process_pending()
 
     def _foreign(self, block: object) -> ValueError:
-        return ValueError(f"{self.name}: {block!r} is not a block of this pool")
+        return ValueError(f"{self.name}: {quoted(block)} is not a block of this pool")
 
     def reclaim(self, nbytes: int | None = None) -> int:
         """Give cached memory back to the source.

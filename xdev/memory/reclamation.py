@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
 from xdev.device.choice import names_device
 from xdev.device.streams import live_streams
-from xdev.errors import OutOfMemoryError
+from xdev.errors import OutOfMemoryError, quoted
 from xdev.memory import hooks
 from xdev.memory.blocks import Heap, lost
 
@@ -240,10 +240,13 @@ def enough_bytes(nbytes: int | None) -> float:
     try:
         enough = index(nbytes)
     except TypeError:
-        message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
-        device = f"; of a device, xdev.memory.reclaim(device='{nbytes}')"
-        way = device if names_device(nbytes) else ""
-        raise TypeError(f"{message}, or None for all{way}") from None
+        message = (
+            f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as 2**30"
+        )
+        way = ", or None for all"
+        if names_device(nbytes):
+            way += f"; of a device, xdev.memory.reclaim(device='{nbytes}')"
+        raise TypeError(f"{message}{way}") from None
     if enough < 0:
         raise ValueError(f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None")
     return enough

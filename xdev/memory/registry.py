@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, final
 from xdev import _config
 from xdev._forks import module_lock
 from xdev.device import Device, as_device
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 from xdev.memory import policies
 from xdev.memory.accounting import keys_of
 from xdev.memory.pools import Pool
@@ -121,7 +121,9 @@ def check_kind(where: Device | None, kind: str | None) -> str | None:
         return kind
     names = ", ".join(repr(name) for name in kinds(where))
     owner = "there is" if where is None else f"{where} has"
-    raise ConfigurationError(f"{owner} no memory of kind {kind!r}: use {names} or None")
+    raise ConfigurationError(
+        f"{owner} no memory of kind {quoted(kind)}: use {names} or None"
+    )
 
 
 def existing(device: object = None, kind: str | None = None) -> list[Pool]:

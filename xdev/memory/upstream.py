@@ -15,7 +15,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
-from xdev.errors import ConfigurationError, XdevError
+from xdev.errors import ConfigurationError, XdevError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +173,7 @@ class Upstream:
             address = -1
         if not 0 <= address < ADDRESSES:
             self._orders.pop(id(entry), None)
-            raise XdevError(f"{says} {value!r}, which is not an address")
+            raise XdevError(f"{says} {quoted(value)}, which is not an address")
         if address:
             self.lent[address] = order
         self._orders.pop(id(entry), None)  # another thread may have recounted
@@ -193,7 +193,7 @@ def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
     """Return what a pool borrows from: a source, or its one in stream order."""
     if isinstance(source, type) or not all(hasattr(source, each) for each in METHODS):
         needs = f"an object with the methods {', '.join(METHODS)}"
-        raise TypeError(f"{source!r} is not a source of memory: give {needs}")
+        raise TypeError(f"{quoted(source)} is not a source of memory: give {needs}")
     if not policy.asynchronous:
         return source
     if not hasattr(source, "in_stream_order"):

@@ -157,6 +157,8 @@ def arange(
     if kind is not None and kind.kind not in DEVICE_KINDS:
         return _on_device(np.arange(*args, dtype=kind, **named), where(like, device))
     if not args or ("stop" in named and len(args) == 1):
+        if "stop" not in named:
+            raise TypeError("arange() requires stop to be specified.")
         start = args[0] if args else named.pop("start", 0)  # all have names in NumPy
         args = start, named.pop("stop")
     make: Any = xp.arange  # type checkers do not see that three at most are left

@@ -19,7 +19,13 @@ from xdev.compile import indexed as compiler
 from xdev.device import Device, device_of
 from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.device.natives import natives
-from xdev.errors import DeviceMismatchError, DeviceUnavailableError, not_array, shown
+from xdev.errors import (
+    DeviceMismatchError,
+    DeviceUnavailableError,
+    not_array,
+    quoted,
+    shown,
+)
 from xdev.facade.backends import to_numpy_dtype
 from xdev.facade.dispatch import factory
 from xdev.memory import host_array
@@ -53,10 +59,12 @@ def shape_of(size: Any) -> Shape | None:
         shape = tuple(map(operator.index, size)) if hasattr(size, "__len__") else None
         shape = (operator.index(size),) if shape is None else shape
     except TypeError as error:
-        message = f"expected a sequence of integers or a single integer, got {size!r}"
+        message = (
+            f"expected a sequence of integers or a single integer, got {quoted(size)}"
+        )
         raise TypeError(message) from error
     if any(extent < 0 for extent in shape):
-        raise ValueError(f"size={size!r}: negative dimensions are not allowed")
+        raise ValueError(f"size={quoted(size)}: negative dimensions are not allowed")
     return shape
 
 
@@ -372,13 +380,14 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
         ) from error
 
 
-def _refuse_endless(nested: Any, above: tuple[int, ...] = ()) -> None:
-    """Refuse a list that contains itself: NumPy follows it until the stack ends."""
-    if isinstance(nested, list | tuple):
-        if id(nested) in above or len(above) == DEEPEST:
-            raise ValueError(f"a list is in itself, or {DEEPEST} are in one another")
-        for part in nested:
-            _refuse_endless(part, (*above, id(nested)))
+def _refuse_endless(nested: Any, depth: int = 0) -> None:
+    """Refuse what contains itself: NumPy follows it until the stack ends."""
+    if type(nested) is np.ndarray or not hasattr(nested, "__len__"):
+        return
+    if depth == DEEPEST:
+        raise ValueError(f"a list is in itself, or {DEEPEST} are in one another")
+    for part in () if isinstance(nested, str | bytes) else nested:
+        _refuse_endless(part, depth + 1)
 
 
 @final

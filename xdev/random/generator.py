@@ -331,7 +331,7 @@ class Generator:
         (np.int64(1), np.int64(6))
         """
         return self._draws.adopted(
-            selection.integers(self._draws, low, high, size, dtype, endpoint)
+            selection.integers(self._draws, low, high, size, dtype, bool(endpoint))
         )
 
     def choice(

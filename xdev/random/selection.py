@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import facade
-from xdev.errors import type_name
+from xdev.errors import not_array, type_name
 from xdev.facade.backends import to_numpy_dtype
 from xdev.facade.clipping import ends_of
 from xdev.random import kernels
@@ -197,6 +197,8 @@ def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
 
 
 def _check_out(draws: Draws, x: Any, out: Any) -> None:
+    if not is_array(out):
+        raise TypeError(f"out is {not_array(out, 'pass one like x', 'out')}")
     check_device(out, "out", draws.device)
     if tuple(out.shape) != tuple(x.shape):
         message = f"out has shape {tuple(out.shape)}, but x has {tuple(x.shape)}"

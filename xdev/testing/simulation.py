@@ -15,14 +15,16 @@ import threading
 from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Self, TypeVar, final
 
 from xdev.device.streams import LiveStreams
+from xdev.errors import type_name
 from xdev.memory.sources.fake import FakeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+T = TypeVar("T")
 HOST = -1  # in place of a stream's handle
 
 
@@ -99,14 +101,25 @@ class Queue:
         self.count += 1
         self.end = max(self.end, now) + seconds
 
-    def wait(self, after: dict[int, int], until: float) -> None:
-        """Let later work wait for an event, which is done then [s]."""
-        _join(self.after, after)
-        self.end = max(self.end, until)
+    def wait(self, event: SimulatedEvent) -> None:
+        """Let later work wait for an event."""
+        _checked(event, SimulatedEvent)
+        _join(self.after, event._after)  # noqa: SLF001 - one module
+        self.end = max(self.end, event.seconds)
 
     def point(self) -> dict[int, int]:
         """Return what comes before an event that is recorded now."""
         return {**self.after, self.serial: self.count}
+
+
+def _checked(x: T, kind: type[T]) -> T:
+    """Return an object if it is of a kind, or raise TypeError."""
+    if not isinstance(x, kind):
+        raise TypeError(
+            f"a {kind.__name__} is expected, not {type_name(x)}: make one by a "
+            f"SimulatedDevice"
+        )
+    return x
 
 
 def _join(clock: dict[int, int], other: dict[int, int]) -> None:
@@ -138,7 +151,8 @@ class Tenant:
     __slots__ = ("_device", "address", "current", "nbytes", "own", "past")
 
     def __init__(self, device: SimulatedDevice, address: int, nbytes: int) -> None:
-        self._device, self.address, self.nbytes = device, address, nbytes
+        self._device = _checked(device, SimulatedDevice)
+        self.address, self.nbytes = address, nbytes
         # The last accesses, writes and reads: {serial: count} of the streams.
         self.own: dict[bool, dict[int, int]] = {True: {}, False: {}}
         self.past: dict[bool, dict[int, int]] = {True: {}, False: {}}
@@ -164,7 +178,7 @@ class Tenant:
             How long it takes; drawn at random unless given [s].
         """
         with self._device.call() as device:
-            device.access(self, device.queue_work(stream, seconds), write)
+            device.access(self, device.queue_work(stream, seconds), bool(write))
 
     def touch(self, *, write: bool = True) -> None:
         """Access the bytes from the host, now: those of pinned memory."""
@@ -219,7 +233,7 @@ class SimulatedEvent:
 
     def elapsed(self, since: SimulatedEvent) -> float:
         """Return the time from an earlier event to this one [s]."""
-        return self.seconds - since.seconds
+        return self.seconds - _checked(since, SimulatedEvent).seconds
 
 
 @final
@@ -271,7 +285,7 @@ class SimulatedStream:
             Of any stream of the device.
         """
         with self._device.call():
-            self._queue.wait(event._after, event.seconds)  # noqa: SLF001 - one module
+            self._queue.wait(event)
 
     def synchronize(self) -> None:
         """Let the host wait for all work queued so far."""
@@ -410,7 +424,7 @@ class SimulatedDevice:
             There is no such stream.
         """
         with self.call():
-            self._find(handle).wait(event._after, event.seconds)  # noqa: SLF001
+            self._find(handle).wait(event)
 
     # -- what streams, events and tenants do with the lock held ----------------------
 
@@ -430,7 +444,7 @@ class SimulatedDevice:
         """Queue work that takes so long, or a time drawn at random [s]."""
         if seconds is None:
             seconds = 10.0 ** self._random.uniform(*DRAWN)
-        queue = stream._queue  # noqa: SLF001 - one module
+        queue = _checked(stream, SimulatedStream)._queue  # noqa: SLF001 - one module
         queue.add(self.now, seconds)
         return queue
 
@@ -488,6 +502,11 @@ class SimulatedDevice:
         streams: list[SimulatedStream] = vars(self._local).setdefault("stack", [])
         return streams
 
+    def __dir__(self) -> list[str]:
+        """Return what is for users: Tab offers it."""
+        own = "record", "stream", "synchronize", "tenant", "wait"
+        return ["current_stream", "hazards", "now", "null", *own]
+
     def _open(self, handle: int) -> Queue:
         queue = self._live[handle] = Queue(handle, len(self._serials))
         self._serials.append(handle)
@@ -533,7 +552,7 @@ class SimulatedSource:
     alignment = FakeSource.alignment
 
     def __init__(self, device: SimulatedDevice, capacity: int) -> None:
-        self.device, self.streams = device, LiveStreams()
+        self.device, self.streams = _checked(device, SimulatedDevice), LiveStreams()
         self._numbers = FakeSource(capacity)
         self.total, self.room = self._numbers.total, self._numbers.room
         self.lent = self._numbers.lent  # {address: nbytes}
@@ -570,20 +589,32 @@ class SimulatedSource:
             self._former.setdefault(nbytes, []).append(address)
 
     def record(self, stream: int) -> SimulatedEvent:
-        """Return an event of a stream; of all work, if the stream may be destroyed."""
+        """Return an event of a stream; of all work, if the stream may be destroyed.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such stream.
+        """
         if self.streams.get(stream) is None:
             self.device.synchronize()
             stream = 0
         return self.device.record(stream)
 
     def wait(self, stream: int, event: SimulatedEvent) -> None:
-        """Queue a wait; the host goes on."""
+        """Queue a wait; the host goes on.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such stream.
+        """
         self.streams.see(self.device.current_stream())
         self.device.wait(stream, event)
 
     def done(self, event: SimulatedEvent) -> bool:
         """Ask the device."""
-        return event.done
+        return _checked(event, SimulatedEvent).done
 
     def synchronize(self) -> None:
         """Wait for every stream."""

@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
+from os import PathLike
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any, final
 
 from xdev import _html
 from xdev._progress import Progress
+from xdev.errors import quoted
 from xdev.timing.comparison import check_name, compare
 from xdev.timing.result import format_time
 from xdev.timing.sampling import whole
@@ -148,6 +150,8 @@ class Sweep(Report):
         ------
         ModuleNotFoundError
             Matplotlib is missing: ``python -m pip install ".[plot]"``.
+        TypeError, OSError
+            ``path`` is none of these, or cannot be written to.
 
         Examples
         --------
@@ -159,6 +163,8 @@ class Sweep(Report):
         >>> picture.getvalue()[1:4]
         b'PNG'
         """
+        if not isinstance(path, str | PathLike) and not hasattr(path, "write"):
+            raise TypeError(f"path is {quoted(path)}: give a file's name, 'times.png'")
         draw(self._all_times(), path)
 
     def cells(self) -> list[list[str]]:

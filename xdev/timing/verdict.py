@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from math import comb
@@ -359,7 +360,7 @@ def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
     where, record = "the baseline", cast("Any", baseline)
     if isinstance(baseline, Path | str):
         where, record = repr(str(baseline)), None
-        with suppress(ValueError):  # it is not JSON
+        with suppress(RecursionError, ValueError):  # it is not JSON
             record = json.loads(Path(baseline).read_text(encoding="utf-8"))
     match record:
         case {"environment": {}, "rows": [*rows]} if all(map(_is_row, rows)):
@@ -372,8 +373,11 @@ def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _is_row(row: object) -> bool:
     match row:
-        case {"name": str(), "samples": [_, *_] as times}:
-            return all(isinstance(t, int | float) and t > 0 for t in times)
+        case {"name": str(), "samples": [_, *_] as times, **rest}:
+            return isinstance(rest.get("conditions") or {}, dict) and all(
+                isinstance(t, int | float) and 0 < t <= sys.float_info.max
+                for t in times
+            )
     return False
 
 

@@ -26,7 +26,7 @@ from xdev import _optional
 from xdev._forks import module_lock
 from xdev._freed import is_freed
 from xdev.device import Device, as_device, default_device, device_of, registry
-from xdev.errors import UseAfterFreeError, type_name
+from xdev.errors import UseAfterFreeError, quoted, type_name
 from xdev.transfer.copies import to_device
 
 if TYPE_CHECKING:
@@ -412,7 +412,9 @@ class _Adapt:
         array([1., 1.])
         """
         if not isinstance(kind, type):
-            raise TypeError(f"adapt.register takes a type, not {kind!r}: pass type(x)")
+            raise TypeError(
+                f"adapt.register takes a type, not {quoted(kind)}: pass type(x)"
+            )
         if kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES:
             raise TypeError(
                 f"adapt has its own rule for {kind.__name__}: register a class of yours"

@@ -21,7 +21,7 @@ from xdev.device import Device, Stream, as_device, device_of, registry
 from xdev.device.choice import CallDecorator, cuda_interface, own_kinds
 from xdev.device.copies import Counts, announce, guards
 from xdev.device.natives import library_of_type, natives
-from xdev.errors import ConfigurationError, DeviceMismatchError, not_array
+from xdev.errors import ConfigurationError, DeviceMismatchError, not_array, quoted
 from xdev.memory.arrays import host_array
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ def dtype_of(x: Any) -> np.dtype[Any]:
 
 def numpys(dtype: Any, way: str) -> np.dtype[Any]:
     """Return NumPy's dtype of the same name as any library's."""
-    with suppress(TypeError):
+    with suppress(SyntaxError, TypeError):  # NumPy reads "(2,)" as Python does
         same: np.dtype[Any] = np.dtype(dtype)
         return same
     name = str(dtype).rpartition(".")[2]
@@ -368,8 +368,10 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
             importlib.import_module("ml_dtypes")  # gives NumPy the name
     try:
         return np.dtype(name)
-    except TypeError as error:
-        raise TypeError(f"NumPy and CuPy have no dtype {name!r}: {way}") from error
+    except (SyntaxError, TypeError) as error:
+        raise TypeError(
+            f"NumPy and CuPy have no dtype {quoted(name)}: {way}"
+        ) from error
 
 
 def computed(x: Any) -> Any:
@@ -484,7 +486,7 @@ class transfer_guard(CallDecorator):  # noqa: N801 - called as a function
 
     def __init__(self, mode: str) -> None:
         if mode not in MODES:
-            message = f"transfer_guard({mode!r}): use one of {', '.join(MODES)}"
+            message = f"transfer_guard({quoted(mode)}): use one of {', '.join(MODES)}"
             raise ConfigurationError(message)
         self._mode = mode
 

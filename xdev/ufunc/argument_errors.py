@@ -10,7 +10,13 @@ import numpy as np
 from xdev._freed import is_freed, use_after_free
 from xdev.device import Device, device_of
 from xdev.device.choice import traced
-from xdev.errors import ConfigurationError, DeviceMismatchError, not_array, type_name
+from xdev.errors import (
+    ConfigurationError,
+    DeviceMismatchError,
+    not_array,
+    quoted,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +160,7 @@ def no_matrix(name: str, x: Any) -> np.linalg.LinAlgError:
 def no_mode(mode: Any) -> ValueError:
     """Return the error for a mode of ``qr`` that the standard does not have."""
     return ValueError(
-        f"xdev.linalg.qr: mode is {mode!r}, and must be 'reduced' or 'complete': "
+        f"xdev.linalg.qr: mode is {quoted(mode)}, and must be 'reduced' or 'complete': "
         f"xdev.linalg.qr(x).R is the triangular factor alone"
     )
 

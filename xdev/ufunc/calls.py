@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.device import device_of
-from xdev.errors import not_array, type_name
+from xdev.errors import not_array, quoted, type_name
 from xdev.ufunc import dask, foreign, ufuncs
 from xdev.ufunc.argument_errors import device_name
 from xdev.ufunc.foreign import NUMBERS, is_cuda, two_devices
@@ -141,10 +141,12 @@ def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
     name, order = ufunc.__name__, keywords.get("order", "K")
     if ufunc.signature and order not in {"K", "C", "A"}:
-        raise TypeError(f"{name}() cannot lay out results as order={order!r}")
+        raise TypeError(f"{name}() cannot lay out results as order={quoted(order)}")
     keywords = read(ufunc, keywords)
     if order not in {"K", "C", "A", "F"}:
-        message = f"{name}() has no order={order!r}; valid are 'K', 'C', 'A' and 'F'"
+        message = (
+            f"{name}() has no order={quoted(order)}; valid are 'K', 'C', 'A' and 'F'"
+        )
         raise ValueError(message)
     names = CORE_ON_CUDA if ufunc.signature else ON_CUDA
     return {k: v for k, v in keywords.items() if k in names}

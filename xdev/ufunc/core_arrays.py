@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev.compile.grid import Argument, Grid
+from xdev.errors import quoted
 from xdev.ufunc import cuda_layout
 from xdev.ufunc.cpu import report_errors
 from xdev.ufunc.cuda_layout import Shape, broadcast
@@ -56,7 +57,7 @@ class Layout:
         match = WHOLE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise TypeError(
-                f"{text!r} is not a layout of core dimensions: write one pair of "
+                f"{quoted(text)} is not a layout of core dimensions: write one pair of "
                 "brackets an operand, '(m,n),(n)->(m)'"
             )
         inputs, outputs = (
@@ -159,7 +160,7 @@ def _operands(signature: object) -> Types:
     whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
     if whole is None:
         raise TypeError(
-            f"{signature!r} is not a signature: write it as Numba does, "
+            f"{quoted(signature)} is not a signature: write it as Numba does, "
             "'void(float32[:], float32[:], float32[:])'"
         )
     types = []
@@ -188,7 +189,9 @@ def axes_of_cores(
     """
     nin, counts = len(layout.inputs), [len(own) for own in layout.operands]
     if not isinstance(keepdims, bool | np.bool_):
-        raise TypeError(f"{name}: keepdims must be True or False, not {keepdims!r}")
+        raise TypeError(
+            f"{name}: keepdims must be True or False, not {quoted(keepdims)}"
+        )
     several = len(set(counts[:nin])) > 1 or not counts[0]
     if keepdims and (any(counts[nin:]) or several):
         raise TypeError(

@@ -27,7 +27,11 @@ def lift(x: Any) -> Any:
     """Return a plain array as a collection of one chunk; lists of them likewise."""
     if isinstance(x, list | tuple):
         return type(x)(map(lift, x))
-    if isinstance(x, type | np.generic) or not hasattr(x, "ndim") or hasattr(x, "dask"):
+    if (
+        isinstance(x, type | np.generic | np.dtype)
+        or not hasattr(x, "ndim")
+        or hasattr(x, "dask")
+    ):
         return x
     return _optional.dask_array().from_array(x, chunks=x.shape, asarray=False)
 

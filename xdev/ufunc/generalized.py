@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile.grid import Argument
+from xdev.errors import quoted
 from xdev.ufunc import calls, sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout, parse_cores
 from xdev.ufunc.grids import CUDA, HOST
@@ -85,7 +86,7 @@ def guvectorize(
     accepted = (*WITHOUT_EFFECT, "writable_args")
     check_options("guvectorize", target, options, "target, fastmath", accepted)
     if value := options.get("writable_args"):
-        message = f"guvectorize cannot have writable_args={value!r}: leave it out"
+        message = f"guvectorize cannot have writable_args={quoted(value)}: leave it out"
         raise TypeError(message)
     if signature is None:
         signatures, signature = None, signatures

@@ -21,13 +21,14 @@ from xdev.compile.launch import driver_library, kept_alive
 from xdev.device import default_device, device_of
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.errors import CaptureError
+from xdev.errors import CaptureError, XdevError
 from xdev.memory import hooks, registry, tracking
-from xdev.memory.arrays import mark_uses
+from xdev.memory.arrays import is_fake, mark_uses
 from xdev.memory.bridges.cupy import device_allocator
 from xdev.memory.pools import Arena
 from xdev.transfer import pinned
 from xdev.transfer.adaptation import ARRAY_PROTOCOLS, arrays_in
+from xdev.transfer.copies import transfer_guard
 from xdev.ufunc import foreign
 from xdev.ufunc.argument_errors import mismatch
 from xdev.ufunc.cuda_operands import Array, ordered, read
@@ -120,7 +121,8 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
     ------
     CaptureError
         ``f`` does on CUDA what cannot be captured; the text names the call. The current
-        stream is as it was. Elsewhere: the results of two replays differ in form.
+        stream is as it was. Elsewhere, when it is replayed: the results of two replays
+        differ in form; on a fake device ``f`` copies from or to the host.
     DeviceMismatchError
         The arrays are of two devices.
     OutOfMemoryError
@@ -197,7 +199,7 @@ class HostGraph(Graph):
         """Call the function; return the arrays that hold what it returned."""
         self._refuse_freed(self._found, "an argument")
         self._refuse_freed(self._kept, "a result")
-        results = self._f(*self._arrays)
+        results = self._called()
         arrays = self._checked(results)
         form = rebuild(lambda x: (x.shape, x.dtype), results)
         with self._lock:
@@ -219,6 +221,20 @@ class HostGraph(Graph):
                     if new is not kept:
                         kept[...] = new
         return self._results
+
+    def _called(self) -> Any:
+        """Return what the function returns; on fake devices it copies as on CUDA."""
+        if not any(map(is_fake, self._found)):
+            return self._f(*self._arrays)
+        try:
+            with transfer_guard("disallow"):
+                return self._f(*self._arrays)
+        except XdevError as error:
+            if type(error) is not XdevError:
+                raise
+            copied, where = str(error).partition(" under ")[0], _quoted(_raised(error))
+            message = f"{self._name} cannot be captured: {where}: {copied}; {RULE}"
+            raise CaptureError(message) from error
 
 
 # Graphs inside others: CUDA launches none into a stream that records.

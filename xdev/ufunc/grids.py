@@ -17,7 +17,7 @@ from xdev._plain_calls import LIMIT
 from xdev.compile import grid_code, launch, threads
 from xdev.compile.grid import DIMENSIONS, HEADER, LENGTH, WORD, packer
 from xdev.compile.launch import Launch, Value
-from xdev.errors import not_array, type_name
+from xdev.errors import not_array, quoted, type_name
 from xdev.memory.arrays import transposed
 from xdev.ufunc import cuda, cuda_operands, foreign
 from xdev.ufunc.argument_errors import PAGE
@@ -106,7 +106,9 @@ def _integers(values: Any, name: str) -> tuple[int, ...]:
     try:
         return tuple(map(index, values if isinstance(values, tuple) else (values,)))
     except TypeError:
-        message = f"{name}[…]: extents and blocks must be integers, not {values!r}"
+        message = (
+            f"{name}[…]: extents and blocks must be integers, not {quoted(values)}"
+        )
         raise TypeError(message) from None
 
 

@@ -15,7 +15,7 @@ from xdev import _config
 from xdev._forks import module_lock
 from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
-from xdev.errors import users_level
+from xdev.errors import quoted, users_level
 from xdev.ufunc import foreign, literals, sources
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
@@ -260,7 +260,7 @@ def check_plain(
         or len(parameters) < least
         or any(p.default is not inspect.Parameter.empty for p in parameters)
     ):
-        name = getattr(function, "__name__", repr(function))
+        name = getattr(function, "__name__", quoted(function))
         raise TypeError(
             f"{decorator} needs a Python function, {form}, without defaults, *args or "
             f"**kwargs, not {name}"

@@ -82,6 +82,7 @@ class Kernel:
     __name__: str
     __qualname__: str
     __wrapped__: Callable[..., Any]
+    __iter__ = None  # Python would ask for [0], [1], … and find no end
 
     def __init__(self, function: Callable[..., Any], fastmath: bool) -> None:
         self._typed = typed = KernelFunction(function, fastmath=fastmath)

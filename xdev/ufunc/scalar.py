@@ -17,6 +17,7 @@ import numpy as np
 
 from xdev.compile import digests
 from xdev.compile.formulas import is_half
+from xdev.errors import quoted
 from xdev.ufunc import calls, foreign, sources
 from xdev.ufunc.inputs import (
     CountingParameters,
@@ -481,7 +482,8 @@ def vectorize(
         if identity not in IDENTITIES:
             listed = ", ".join(map(repr, IDENTITIES))
             raise ValueError(
-                f"vectorize cannot have identity={identity!r}: use one of {listed}"
+                f"vectorize cannot have identity={quoted(identity)}: use one of "
+                f"{listed}"
             )
 
     def decorate(plain: Any) -> Ufunc:
@@ -508,7 +510,7 @@ def check_options(
     """Refuse a decorator's target and options that do not exist, with those that do."""
     if target not in TARGETS:
         listed = ", ".join(map(repr, TARGETS))
-        raise ValueError(f"{name} has no target {target!r}: use one of {listed}")
+        raise ValueError(f"{name} has no target {quoted(target)}: use one of {listed}")
     for option in options:
         if option not in accepted:
             valid = ", ".join((others, *accepted))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev.errors import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -67,7 +69,7 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     match = FORM.fullmatch(text) if plain else None
     if match is None:
         raise TypeError(
-            f"{signature!r} is not a signature: write it as Numba does, "
+            f"{quoted(signature)} is not a signature: write it as Numba does, "
             "'float32(float32, float32)'"
         )
     results = match["tuple"] or match["several"] or match["one"] or ""
@@ -125,9 +127,9 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
             parts = (*read, *written) if arrow and len(read) == nin else ()
         if not isinstance(parts, tuple) or len(parts) <= nin:
             message = (
-                f"{name}() has {nin} inputs, which signature={value!r} does not fit: "
-                f"pass type characters, {'f' * nin + '->f'!r}, or a tuple of dtypes "
-                "and None, one for each input and output"
+                f"{name}() has {nin} inputs, which signature={quoted(value)} does not "
+                f"fit: pass type characters, {'f' * nin + '->f'!r}, or a tuple of "
+                "dtypes and None, one for each input and output"
             )
             several = isinstance(value, str | tuple) and len(value) != 1
             raise (ValueError if several else TypeError)(message)  # as NumPy's

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.device import Device
-from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.errors import ConfigurationError, OutOfMemoryError, quoted
 from xdev.memory import registry
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _present(name: str) -> bool:
 def _check(name: str) -> None:
     if name not in BRIDGES:
         names = ", ".join(map(repr, BRIDGES))
-        raise ConfigurationError(f"there is no bridge into {name!r}: use {names}")
+        raise ConfigurationError(f"there is no bridge into {quoted(name)}: use {names}")
 
 
 def _when_imported(name: str, callback: Callable[[], None]) -> None:
@@ -282,7 +282,7 @@ class _Finder:
             load = loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
-                del loader.exec_module
+                vars(loader).pop("exec_module", None)  # of several that wait, the first
                 load(module)
                 self._callback()
 

@@ -80,7 +80,7 @@ class FakeSource:
         """Take a range back; it must be lent, and of that size."""
         self._call(RuntimeError, "free", address, nbytes)
         with self._lock:
-            if self.lent.get(address) != nbytes:
+            if (address, nbytes) not in self.lent.items():
                 raise ValueError(f"{nbytes} B at {address:#x} are not lent")
             del self.lent[address]
 
