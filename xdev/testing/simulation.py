@@ -17,9 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar, final
 
-from xdev.device.streams import LiveStreams
 from xdev.errors import type_name
-from xdev.memory.sources.fake import FakeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +101,7 @@ class Queue:
 
     def wait(self, event: SimulatedEvent) -> None:
         """Let later work wait for an event."""
-        _checked(event, SimulatedEvent)
+        checked(event, SimulatedEvent)
         _join(self.after, event._after)  # noqa: SLF001 - one module
         self.end = max(self.end, event.seconds)
 
@@ -112,7 +110,7 @@ class Queue:
         return {**self.after, self.serial: self.count}
 
 
-def _checked(x: T, kind: type[T]) -> T:
+def checked(x: T, kind: type[T]) -> T:
     """Return an object if it is of a kind, or raise TypeError."""
     if not isinstance(x, kind):
         raise TypeError(
@@ -151,7 +149,7 @@ class Tenant:
     __slots__ = ("_device", "address", "current", "nbytes", "own", "past")
 
     def __init__(self, device: SimulatedDevice, address: int, nbytes: int) -> None:
-        self._device = _checked(device, SimulatedDevice)
+        self._device = checked(device, SimulatedDevice)
         self.address, self.nbytes = address, nbytes
         # The last accesses, writes and reads: {serial: count} of the streams.
         self.own: dict[bool, dict[int, int]] = {True: {}, False: {}}
@@ -233,7 +231,7 @@ class SimulatedEvent:
 
     def elapsed(self, since: SimulatedEvent) -> float:
         """Return the time from an earlier event to this one [s]."""
-        return self.seconds - _checked(since, SimulatedEvent).seconds
+        return self.seconds - checked(since, SimulatedEvent).seconds
 
 
 @final
@@ -444,7 +442,7 @@ class SimulatedDevice:
         """Queue work that takes so long, or a time drawn at random [s]."""
         if seconds is None:
             seconds = 10.0 ** self._random.uniform(*DRAWN)
-        queue = _checked(stream, SimulatedStream)._queue  # noqa: SLF001 - one module
+        queue = checked(stream, SimulatedStream)._queue  # noqa: SLF001 - one module
         queue.add(self.now, seconds)
         return queue
 
@@ -518,109 +516,3 @@ class SimulatedDevice:
         except KeyError:
             message = f"there is no stream of handle {handle:#x}, or no more"
             raise RuntimeError(message) from None
-
-
-@final
-class SimulatedSource:
-    """Memory that is not there, on a device whose streams and events are simulated.
-
-    It does as a CUDA device does: ``free`` waits for all queued work first, and the
-    next ``allocate`` of that size gets the address at once.
-
-    Parameters
-    ----------
-    device : SimulatedDevice
-        Whose memory.
-    capacity : int
-        How much can be lent at a time [B].
-
-    Examples
-    --------
-    >>> from xdev.memory import Pool
-    >>> from xdev.testing import SimulatedDevice
-    >>> device = SimulatedDevice()
-    >>> pool = Pool(SimulatedSource(device, capacity=1 << 30))
-    >>> with device.stream() as stream:
-    ...     block = pool.acquire(1000, stream.ptr)
-    >>> device.tenant(block.address, block.nbytes).use(stream)
-    >>> del block
-    >>> pool.reclaim() > 0, device.hazards
-    (True, [])
-    """
-
-    name = "simulated"
-    alignment = FakeSource.alignment
-
-    def __init__(self, device: SimulatedDevice, capacity: int) -> None:
-        self.device, self.streams = _checked(device, SimulatedDevice), LiveStreams()
-        self._numbers = FakeSource(capacity)
-        self.total, self.room = self._numbers.total, self._numbers.room
-        self.lent = self._numbers.lent  # {address: nbytes}
-        self._former: dict[int, list[int]] = {}  # by size; the last goes out first
-
-    def allocate(self, nbytes: int) -> int:
-        """Lend a range; it waits for nothing.
-
-        Raises
-        ------
-        MemoryError
-            There are not so many bytes.
-        """
-        self.streams.see(self.device.current_stream())
-        with self.device.call():
-            address = self._numbers.allocate(nbytes)
-            if self._former.get(nbytes):
-                del self.lent[address]
-                address = self._former[nbytes].pop()
-                self.lent[address] = nbytes
-        return address
-
-    def free(self, address: int, nbytes: int) -> None:
-        """Take a range back, once all queued work is done.
-
-        Raises
-        ------
-        ValueError
-            No such range is lent.
-        """
-        self.device.synchronize()
-        with self.device.call():
-            self._numbers.free(address, nbytes)
-            self._former.setdefault(nbytes, []).append(address)
-
-    def record(self, stream: int) -> SimulatedEvent:
-        """Return an event of a stream; of all work, if the stream may be destroyed.
-
-        Raises
-        ------
-        RuntimeError
-            There is no such stream.
-        """
-        if self.streams.get(stream) is None:
-            self.device.synchronize()
-            stream = 0
-        return self.device.record(stream)
-
-    def wait(self, stream: int, event: SimulatedEvent) -> None:
-        """Queue a wait; the host goes on.
-
-        Raises
-        ------
-        RuntimeError
-            There is no such stream.
-        """
-        self.streams.see(self.device.current_stream())
-        self.device.wait(stream, event)
-
-    def done(self, event: SimulatedEvent) -> bool:
-        """Ask the device."""
-        return _checked(event, SimulatedEvent).done
-
-    def synchronize(self) -> None:
-        """Wait for every stream."""
-        self.device.synchronize()
-
-    def retired(self) -> list[int]:
-        """Return the handles of streams that ended since, with their work done."""
-        self.streams.see(self.device.current_stream())
-        return self.streams.retire()
