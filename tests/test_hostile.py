@@ -168,6 +168,8 @@ WAYS = {
     "(2, x)": lambda x: (2, x),
     "{0: x}": lambda x: {0: x},
 }
+# Elements of objects are asked for a method, as by NumPy: an AttributeError is theirs.
+THINGS = THINGS.filter(lambda x: type(x) is not str or x != "|O")
 #: Keywords that are tried where any is taken.
 KEYWORDS = ("out", "dtype", "axis", "where", "casting", "order", "signature", "other")
 #: What may change the state that all calls share.
