@@ -431,12 +431,14 @@ live_streams = LiveStreams()
 
 def handle_of(stream: object) -> int:
     """Return a stream's handle, or raise TypeError or ValueError."""
-    way = "use an int such as stream.ptr, or 0 for the default stream"
-    message = f"stream={quoted(stream)} is not the handle of a stream: {way}"
+    wrong: type[Exception] = ValueError
     try:
         handle = index(stream)  # type: ignore[arg-type]
+        if 0 <= handle < HANDLES:
+            return handle
     except TypeError:
-        raise TypeError(message) from None
-    if not 0 <= handle < HANDLES:
-        raise ValueError(message)
-    return handle
+        wrong = TypeError
+    raise wrong(
+        f"stream={quoted(stream)} is not the handle of a stream: use an int such as "
+        f"stream.ptr, or 0 for the default stream"
+    )

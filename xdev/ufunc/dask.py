@@ -27,11 +27,8 @@ def lift(x: Any) -> Any:
     """Return a plain array as a collection of one chunk; lists of them likewise."""
     if isinstance(x, list | tuple):
         return type(x)(map(lift, x))
-    if (
-        isinstance(x, type | np.generic | np.dtype)
-        or not hasattr(x, "ndim")
-        or hasattr(x, "dask")
-    ):
+    own = all(hasattr(x, name) for name in ("dtype", "ndim", "shape"))
+    if isinstance(x, type | np.generic) or not own or hasattr(x, "dask"):
         return x
     return _optional.dask_array().from_array(x, chunks=x.shape, asarray=False)
 
