@@ -16,7 +16,8 @@ use, and the process's resident memory without the pages that the C library keep
 but for the first quarter: within a minute the pools fill, and samples depend on each
 other; so runs of less than five minutes tell nothing. Reserved and process memory are
 flat if they grow by less than 1 % or 8 MiB an hour, whichever is more, or by less than
-two standard errors of the line's slope, which matters in short runs.
+chance makes of so many minutes in one run of 40 (Student's t), which matters in short
+runs.
 """
 
 from __future__ import annotations
@@ -304,9 +305,23 @@ def fitted(seconds: list[float], nbytes: list[int]) -> dict[str, Any]:
     left = y - y.mean() - slope * off
     error = float(left @ left / max(len(y) - 2, 1) / spread) ** 0.5
     mean = float(y.mean())
-    flat = slope < max(SHARE * mean, BYTES, 2 * error)
+    flat = slope < max(SHARE * mean, BYTES, students(len(y) - 2) * error)
     told = {"mean": mean, "growth an hour": slope, "standard error": error}
     return {name: round(value) for name, value in told.items()} | {"flat": flat}
+
+
+def students(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t (Abramowitz and Stegun, 26.7.5).
+
+    Examples
+    --------
+    >>> round(students(4), 1), round(students(10**6), 2)
+    (2.8, 1.96)
+    """
+    z, n = 1.959964, max(freedom, 1)
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / n**2 + third / n**3
 
 
 def rounds(
