@@ -100,6 +100,7 @@ LEFT_OUT = {
     "distributed.local_cluster": "starts processes",
     "timing.copy_bandwidth": "takes a second",
     "cli.main": "has a test of its own",
+    "FakeArray.put": "NumPy's ends in a SystemError where mode is a number",
     "Kernel.function": "the user's own",
     "Bound.launches": "what is kept of calls before",
 }
@@ -234,7 +235,6 @@ ARGUMENTS = {
     "permute_dims": lambda: (x(), (1, 0)),
     "take_along_axis": lambda: (x(), xdev.asarray([[0]])),
     "tile": lambda: (x(), (2,)),
-    "FakeArray.put": lambda: ([0], 1),
     "FakeArray.swapaxes": lambda: (0, 1),
     "Kernel.writes": lambda: (1, np.ones(2), np.ones(2)),
     "Pool.release": lambda: (POOL.acquire(512),),
