@@ -37,7 +37,7 @@ import numpy as np
 import record
 
 import xdev
-from xdev import errors, memory
+from xdev import errors, memory, native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -334,9 +334,10 @@ def rounds(
     curve: dict[str, list[Any]] = {"seconds": []}
     start = reclaimed = time.monotonic()
     number, told = 0, start
+    bridge = device.type == "cpu" and native.STATE == native.COMPILED
     while time.monotonic() - start < seconds:
         number += 1
-        bridged = device.type == "cpu" and number % 2
+        bridged = bridge and number % 2
         if bridged:
             memory.bridges.install("numpy")
         for row in rows[: None if number % SELDOM == 0 else -1]:

@@ -260,7 +260,7 @@ def replaced() -> frozenset[int]:
 
 def _documented(code: CodeType) -> bool:
     """Say whether a text that is the first constant is the docstring."""
-    if sys.version_info >= (3, 13):
+    if sys.version_info >= (3, 14):
         return bool(code.co_flags & HAS_DOCSTRING)
     return not code.co_name.startswith("<")
 
