@@ -40,7 +40,7 @@ def inner(x):
         # Of these Numba names the function alone.
         ("return [x, x]", "list(float32)", "def f(x):"),
         ("return sorted(x)", "no such function or type", "def f(x):"),
-        ("x + 1", "returns nothing", "def f(x):"),
+        ("x + 1", "returns nothing: return the result", "def f(x):"),
         ("y = x + 1\nreturn y.upper()", "'upper'", "return y.upper()"),
         ("a, b = x\nreturn a + b", "a float32, which has no items", "a, b = x"),
         (

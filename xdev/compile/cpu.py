@@ -408,8 +408,8 @@ def _results(result: Any) -> Dtypes:
         if not isinstance(part, types.Number | types.Boolean):
             what = f"returns {part}, which is not a number"
             if isinstance(part, types.NoneType):
-                what = "returns nothing"
+                what = "returns nothing: return the result"
             if isinstance(part, types.Optional):
-                what = "returns nothing on some path"
+                what = "returns nothing on some path: return a number there"
             raise NotImplementedError(what)
     return tuple(map(numpy_support.as_dtype, parts))

@@ -109,7 +109,7 @@ PLAIN = {
         "an empty list, set or dict is there, and nothing tells the type of its items"
     ),
     r"No conversion from none to \w+ for '.*return_value.*|"
-    r".*: Cannot convert NoneType to .*": "returns nothing",
+    r".*: Cannot convert NoneType to .*": "returns nothing: return the result",
     r"No conversion from (.+) to (\w+) for '.*return_value.*": (
         r"returns \1, which is not made a \2"
     ),

@@ -343,7 +343,7 @@ def explain(
     for x in out or ():
         if is_freed(x):
             raise use_after_free(x, "out=") from error
-    text = str(error)
+    text = str(error).rstrip()  # NumPy ends some with a space
     way = next((way for words, way in WAYS.items() if words in text), None)
     if way is not None and raised_by_numpy(error):
         if "could not be broadcast" in text:
