@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ __dir__ = __all__.copy  # what Tab shows
 def map(  # noqa: A001 - its name in the contract
     f: Callable[..., Any],
     *arrays: Any,
-    depth: int | dict[int, int] = 0,
+    depth: int | tuple[int, ...] | dict[int, int] = 0,
     dtype: Any = None,
     chunks: Any = None,
     drop_axis: Any = None,
@@ -61,7 +62,7 @@ def map(  # noqa: A001 - its name in the contract
     *arrays
         Collections that broadcast to one shape, plain arrays like their chunks, and
         what else ``f`` takes.
-    depth : int or dict
+    depth : int, tuple or dict
         How many elements of its neighbours a block has at its sides, for all axes or
         by axis; they are cut off the result, not by ``f``. For stencils.
     dtype : dtype, optional
@@ -96,10 +97,10 @@ def map(  # noqa: A001 - its name in the contract
     array([ 0.,  1.,  3.,  3.,  7., 12.])
     """
     _check(f, arrays, options)
-    if not isinstance(depth, int | dict):
+    if not isinstance(depth, Integral | tuple | dict):
         raise TypeError(
-            f"xdev.distributed.map: depth is {quoted(depth)}, and must be an int, or a "
-            f"dict of ints by axis"
+            f"xdev.distributed.map: depth is {quoted(depth)}, and must be an int, a "
+            f"tuple of ints, or a dict of them by axis"
         )
     originals, arrays = arrays, tuple(dask.lift(x) for x in arrays)
     name = str(getattr(f, "__name__", "map")).strip("<>")  # of tasks
@@ -142,7 +143,7 @@ def _check(
     f: Callable[..., Any], arrays: tuple[Any, ...], options: dict[str, Any]
 ) -> None:
     """Refuse what has no collection, or has one by keyword, and kernels' keywords."""
-    if not (callable(f) or isinstance(f, Kernel)):
+    if not callable(f):
         raise TypeError(f"xdev.distributed.map: f is {quoted(f)}: give a function")
     if not any(is_collection(x) for x in arrays):
         raise TypeError(

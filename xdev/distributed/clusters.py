@@ -303,7 +303,7 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
     Raises
     ------
     TypeError
-        ``client`` is none.
+        ``client`` is not a client of Dask's.
 
     Examples
     --------
