@@ -163,7 +163,8 @@ def test_in_ipython_too(debug, python, tmp_path):
         XDEV_DEBUG=debug,
     )
     shown = done.stdout + done.stderr
-    assert (shown.count(f"{PACKAGE.name}/") == 1) == (debug == "0")
+    frames = [line for line in shown.splitlines() if f"/{PACKAGE.name}/" in line]
+    assert (len(frames) == 1) == (debug == "0")
     assert ("hidden" in shown) == (debug == "0")
     assert f"{program}:3" in shown
     assert "x2 is not an array but list" in shown
