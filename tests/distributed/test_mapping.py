@@ -130,7 +130,7 @@ def test_what_is_no_array_keeps_its_place_beside_halos(lazy):
         )
 
 
-@pytest.mark.parametrize("depth", [1, np.int64(1), (1,), {0: 1}], ids=repr)
+@pytest.mark.parametrize("depth", [1, np.int64(1), (1,), [1], {0: 1}], ids=repr)
 def test_depth_is_told_as_dask_takes_it(depth):
     x = xdev.arange(8.0, chunks=4, device="cpu")
     made = distributed.map(lambda b: b + 1, x, depth=depth)

@@ -23,7 +23,7 @@ from xdev.ufunc.inputs import is_collection
 from xdev.ufunc.kernels import Kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from xdev.distributed.clusters import WorkerPlugin, local_cluster, memory_status
 else:
@@ -42,7 +42,7 @@ __dir__ = __all__.copy  # what Tab shows
 def map(  # noqa: A001 - its name in the contract
     f: Callable[..., Any],
     *arrays: Any,
-    depth: int | tuple[int, ...] | dict[int, int] = 0,
+    depth: int | Sequence[int] | dict[int, int] = 0,
     dtype: Any = None,
     chunks: Any = None,
     drop_axis: Any = None,
@@ -62,7 +62,7 @@ def map(  # noqa: A001 - its name in the contract
     *arrays
         Collections that broadcast to one shape, plain arrays like their chunks, and
         what else ``f`` takes.
-    depth : int, tuple or dict
+    depth : int, sequence or dict
         How many elements of its neighbours a block has at its sides, for all axes or
         by axis; they are cut off the result, not by ``f``. For stencils.
     dtype : dtype, optional
@@ -97,10 +97,10 @@ def map(  # noqa: A001 - its name in the contract
     array([ 0.,  1.,  3.,  3.,  7., 12.])
     """
     _check(f, arrays, options)
-    if not isinstance(depth, Integral | tuple | dict):
+    if not isinstance(depth, Integral | list | tuple | dict):
         raise TypeError(
             f"xdev.distributed.map: depth is {quoted(depth)}, and must be an int, a "
-            f"tuple of ints, or a dict of them by axis"
+            f"sequence of ints, or a dict of them by axis"
         )
     originals, arrays = arrays, tuple(dask.lift(x) for x in arrays)
     name = str(getattr(f, "__name__", "map")).strip("<>")  # of tasks
