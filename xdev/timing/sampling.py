@@ -14,7 +14,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, quoted
 from xdev.timing.environment import hold, record
 from xdev.timing.result import Timing
 
@@ -421,7 +421,7 @@ def whole(count: object, name: str, least: int = 1) -> int:
         if number >= least and not isinstance(count, bool):
             return number
     raise ValueError(
-        f"{name} must be a whole number of at least {least}, not {count!r}"
+        f"{name} must be a whole number of at least {least}, not {quoted(count)}"
     )
 
 
@@ -488,7 +488,7 @@ def timeit(
     number = None if number is None else whole(number, "number")
     repeat = whole(repeat, "repeat")
     if timer is not None and not callable(timer):
-        raise TypeError(f"timer is {timer!r}: give a function, time.perf_counter")
+        raise TypeError(f"timer is {quoted(timer)}: give a function, time.perf_counter")
     if isinstance(f, str):
         if len(args) > 1 or (args and setup != "pass"):
             raise TypeError(

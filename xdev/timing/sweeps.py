@@ -320,9 +320,11 @@ def sweep(
     """
     way = 'sweep(lambda n: {"name": function without arguments, ...}, sizes)'
     if not callable(candidates):
-        raise TypeError(f"sweep takes a function of a size, {way}, not {candidates!r}")
+        raise TypeError(
+            f"sweep takes a function of a size, {way}, not {quoted(candidates)}"
+        )
     if not isinstance(sizes, Iterable):
-        raise TypeError(f"sweep takes several sizes, {way}, not {sizes!r}")
+        raise TypeError(f"sweep takes several sizes, {way}, not {quoted(sizes)}")
     ordered = tuple(sorted({whole(n, "sweep needs sizes: each") for n in sizes}))
     if not ordered:
         raise ValueError("sweep needs sizes, whole numbers of at least 1")

@@ -167,7 +167,7 @@ def _operands(signature: object) -> Types:
     for text in re.split(r",(?![^\[]*\])", whole[1] or whole[2]):
         match = CORE.fullmatch(text)
         if match is None:
-            raise TypeError(f"{signature}: {text.strip()!r} is not a type")
+            raise TypeError(f"{signature}: {quoted(text.strip())} is not a type")
         ndim = None if match[2] is None else match[2].count(",") + 1
         types.append((dtype_of_name(match[1], signature), ndim))
     return tuple(types)
