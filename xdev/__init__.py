@@ -125,7 +125,9 @@ __all__ = [
 __all__ += device.__all__
 __all__ += dir(facade)  # noqa: PLE0605 - a list
 
-if _config.numpy_pool():  # asked for by the environment: from the first array on
+if _config.at_import(
+    _config.numpy_pool
+):  # asked for by the environment: from the first array on
     importlib.import_module("xdev.memory.bridges").install("numpy")
-if _config.cupy_operators():  # likewise: from CuPy's import on
+if _config.at_import(_config.cupy_operators):  # likewise: from CuPy's import on
     importlib.import_module("xdev.memory.bridges").install_operators()

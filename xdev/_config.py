@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
 from functools import cache
 from numbers import Integral, Real
@@ -117,6 +118,22 @@ cupy_operators = _choice("XDEV_CUPY_OPERATORS", SWITCHES, "off")
 native = _choice("XDEV_NATIVE", SWITCHES, "on")
 #: Whether checks that cost time are on.
 debug = _choice("XDEV_DEBUG", SWITCHES, "off")
+
+
+def at_import(switch: Callable[[], bool]) -> bool:
+    """Return a switch that decides how xdev is imported.
+
+    In xdev's own commands, which report what is not valid, that is off.
+    """
+    try:
+        return switch()
+    except ConfigurationError:
+        program, words = sys.argv[0], sys.orig_argv
+        if program == "-m":
+            program = words[words.index("-m") + 1]
+        if os.path.basename(program) != "xdev":  # noqa: PTH119 - pathlib loads more
+            raise
+        return False
 
 
 @cache

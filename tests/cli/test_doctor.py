@@ -258,6 +258,21 @@ def test_what_pip_and_the_environment_leave(python, tmp_path):
     assert many[0] == f"{many[1]} warning{'s' * (many[1] != '1')}, "
 
 
+@pytest.mark.parametrize(
+    "name", ["XDEV_NATIVE", "XDEV_NUMPY_POOL", "XDEV_CUPY_OPERATORS"]
+)
+def test_a_setting_that_import_reads_is_found_too(python, name):
+    setting, wrong = {name: "maybe"}, f"{name}='maybe' is not valid"
+    found = python("-m", "xdev", "doctor", **setting)
+    program = python("-c", "import xdev", **setting)
+
+    assert (found.returncode, found.stderr) == (1, "")
+    told = " ".join(found.stdout.split())
+    assert f"broken settings: {wrong} -> use one of" in told
+    assert program.returncode == 1
+    assert f"ConfigurationError: {wrong}" in program.stderr
+
+
 def test_without_a_gpu_asked_for_nothing_of_cuda_is_missed(python, tmp_path):
     where = {"XDEV_DEVICE": "cpu", "XDEV_CACHE_DIR": str(tmp_path)}
     done = python("-m", "xdev", "doctor", **where)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 COMPILED = "compiled"
-STATE = COMPILED if _config.native() else "not used: XDEV_NATIVE=0"
+STATE = COMPILED if _config.at_import(_config.native) else "not used: XDEV_NATIVE=0"
 
 
 def module(name: str) -> ModuleType | None:
