@@ -41,6 +41,9 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Compilers make much that is no garbage: to look through it takes a tenth of the time.
 gc.set_threshold(20_000, 20, 20)
 
+# What makes large arrays keeps the pool that it finds first: not one of a test's own.
+xdev.memory.host_array((1 << 16,), np.dtype(np.uint8))
+
 ROOT = Path(__file__).parents[1]
 PUBLIC = frozenset((
     "xdev", "xdev.atomic", "xdev.cli", "xdev.device", "xdev.device.registry",
