@@ -449,7 +449,10 @@ def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) ->
 
 def diagonal(x: Any, *, offset: int) -> Any:
     """Return the diagonals of matrices."""
-    return x.diagonal(offset, -2, -1)
+    if x.ndim != 2 or offset:  # noqa: PLR2004
+        return x.diagonal(offset, -2, -1)
+    # What CuPy's method returns, in a quarter of its time.
+    return type(x)(min(x.shape), x.dtype, x.data, (sum(x.strides),))
 
 
 def trace(x: Any, *, offset: int, dtype: DType) -> Any:
@@ -514,8 +517,12 @@ def vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
             f"xdev.vecdot: x1 and x2 have shapes {one} and {other}, axis {axis} being "
             f"the last: give vectors of one size along it"
         )
+    dtype = np.result_type(x1, x2)
+    if dtype == np.float16:  # no product of halves is rounded
+        return vecdot(x1.astype(np.float32), x2, axis=-1).astype(dtype)
+    add: Any = elementwise.add
     # The method, not the function: real numbers are not copied.
-    return (x1.conj()[..., None, :] @ x2[..., None])[..., 0, 0]
+    return add.reduce(elementwise.multiply(x1.conj(), x2), -1, dtype)
 
 
 def outer(x1: Any, x2: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev import _optional, facade
-from xdev._plain_calls import BYTES, SLOT
+from xdev import _optional, facade, native
+from xdev._plain_calls import SLOT
 from xdev.compile import indexed as compiler, launch
 from xdev.compile.cubins import BLOCK
 from xdev.facade import cuda_copies
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LARGE = 2**20  # words that are sorted by their halves
 PLANS = 512  # pairs of a kernel and a number of elements that are kept
+BLOCKS = 2048  # at most: each thread of more would compute few values
 
 
 def order(words: Any) -> Any:
@@ -50,11 +51,18 @@ capability = cache(launch.capability)
 @lru_cache(maxsize=PLANS)
 def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Launch:
     """Return what runs a kernel over a number of elements."""
-    blocks = math.ceil(size / (BLOCK * kernel.lanes))
-    slots = (launch.Value(), *[launch.Value(BYTES)] * len(kernel.parameters))
+    blocks = min(math.ceil(size / (BLOCK * kernel.lanes)), BLOCKS)
+    slots = (launch.Value(), *map(_slot, kernel.parameters))
     parameter = bytes(SLOT * len(slots)) + struct.pack("=qq", size, 0)
     machine = _loaded(kernel, capability)
     return launch.Launch(machine, blocks, BLOCK, parameter, slots)
+
+
+def _slot(dtype: np.dtype[Any]) -> launch.Value:
+    """Say how the launch takes a number of Python's for a parameter."""
+    if dtype.char in launch.FLOATS:
+        return launch.Value(launch.FLOATS[dtype.char])
+    return launch.Value(launch.INTEGERS[dtype.kind], 64 - 8 * dtype.itemsize)
 
 
 @cache
@@ -77,8 +85,9 @@ def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> 
             with cuda_operands.ordered([memory]):
                 memory.cupy()[...] = contents
             return
-        pairs = zip(kernel.parameters, values, strict=True)
-        numbers = [launch.padded(dtype.type(value)) for dtype, value in pairs]
+        run = _plan(kernel, size, capability(device.index))
+        if native.calls.are_of_current_stream([out]):
+            run([memory.address, *values])
+            return
         with cuda_operands.ordered([memory]):
-            run = _plan(kernel, size, capability(device.index))
-            run([memory.address, *numbers])
+            run([memory.address, *values])

@@ -143,7 +143,7 @@ class Lines(NamedTuple):
 
     def wide(self, itemsize: int) -> int:
         """Return how many neighbour lines a thread reads at once."""
-        lines = min(ACCESS // itemsize, 8)
+        lines = min(ACCESS // itemsize, 4)
         side_by_side = self.across and self.source[-1] == itemsize
         return lines if side_by_side and self.extents[-1] % lines == 0 else 1
 

@@ -1,5 +1,6 @@
-// The kernel of a function of an index. A thread computes one index, whose LANES values
-// are neighbours in the output, so that they are written in accesses of up to 16 bytes.
+// The kernel of a function of an index. The LANES values of an index are neighbours in the
+// output, so that they are written in accesses of up to 16 bytes. A thread computes
+// several indices where there are many: what depends on none of them is computed once.
 #include "elementwise.cuh"
 
 extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
@@ -19,20 +20,22 @@ struct Call {
 template <class Storage, class... Parameter>
 __device__ inline void run(Storage* out, Index n, Parameter... parameter)
 {
-    const Index index = Index(blockIdx.x) * BLOCK + threadIdx.x;
-    const Index start = index * LANES;
-    if (start >= n) return;
-    chunk<Storage, LANES> block;
-    with_numbers<LANES>([&]<int... K>(numbers<K...>) {
-        XDEV_FUNCTION(&index, &parameter..., (block.value + K)...);
-    });
-    if (start + LANES <= n && block.aligned(out)) {
-        block.store(out + start);
-    } else {
+    const Index stride = Index(gridDim.x) * BLOCK;
+    Index index = Index(blockIdx.x) * BLOCK + threadIdx.x;
+    for (Index start = index * LANES; start < n; start = index * LANES) {
+        chunk<Storage, LANES> block;
+        with_numbers<LANES>([&]<int... K>(numbers<K...>) {
+            XDEV_FUNCTION(&index, &parameter..., (block.value + K)...);
+        });
+        if (start + LANES <= n && block.aligned(out)) {
+            block.store(out + start);
+        } else {
 #pragma unroll
-        for (int lane = 0; lane < LANES; ++lane) {
-            if (start + lane < n) out[start + lane] = block.value[lane];
+            for (int lane = 0; lane < LANES; ++lane) {
+                if (start + lane < n) out[start + lane] = block.value[lane];
+            }
         }
+        index += stride;
     }
 }
 
