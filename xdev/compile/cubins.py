@@ -55,8 +55,8 @@ REDUCED = 32  # bytes that a thread folds of each chunk
 STATISTICS = ("fold", "count", "norm", "mean", "var", "std", "argmax", "argmin")
 MARK = 8  # bytes
 PLACED = 16  # bytes of a value and where it is
-SCANNED = 8  # elements that a thread scans of each tile, at most
-SCANNED_BYTES = 64
+SCANNED = 15  # elements that a thread scans at once, at most; odd, as scan.cu needs it
+SCANNED_BYTES = 96
 INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}  # by their bytes
 FLOATS = {2: "xdev::half", 4: "float", 8: "double"}
 
@@ -205,10 +205,9 @@ class Reduce(NamedTuple):
     @property
     def lanes(self) -> int:
         """Return how many neighbours a thread folds or scans at once."""
-        itemsize = self.source.itemsize
         if self.template == "scan":
-            return min(SCANNED, SCANNED_BYTES // itemsize)
-        return REDUCED // itemsize
+            return min(SCANNED, SCANNED_BYTES // self.loop.itemsize - 1)
+        return REDUCED // self.source.itemsize
 
     @property
     def partial(self) -> int:

@@ -5,8 +5,9 @@
 
 namespace xdev {
 
-constexpr int LANES = XDEV_LANES;
 constexpr int GROUP = XDEV_GROUP;  // threads that scan a segment: 1 or BLOCK
+constexpr int ITEMS = XDEV_LANES;  // that a thread scans at once; odd: no banks conflict
+constexpr int REACH = WARP * ITEMS;  // elements that a warp scans at once
 
 struct Scan {
     Slot source, target, before;  // before: the folds of all segments, line by line
@@ -28,40 +29,10 @@ struct Cursor {
     {
         write<Target, Loop>(reinterpret_cast<Target*>(target + i * target_step), value);
     }
-
-    // LANES neighbours, those from the end on without a value.
-    __device__ void get(Size start, Size end, Part<T>* part) const
+    __device__ void advance(Size i)
     {
-        chunk<Storage, LANES> block;
-        const Storage* from = reinterpret_cast<const Storage*>(source) + start;
-        if (source_step == sizeof(Storage) && start + LANES <= end && block.aligned(from)) {
-            block.load(from);
-#pragma unroll
-            for (int i = 0; i < LANES; ++i) {
-                part[i] = {read<Storage, Loop>(block.value + i), true};
-            }
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < LANES; ++i) {
-            part[i] = {T(), start + i < end};
-            if (part[i].any) part[i].value = get(start + i);
-        }
-    }
-    __device__ void put(Size start, Size end, const Part<T>* part) const
-    {
-        chunk<Target, LANES> block;
-        Target* to = reinterpret_cast<Target*>(target) + start;
-        if (target_step == sizeof(Target) && start + LANES <= end && block.aligned(to)) {
-#pragma unroll
-            for (int i = 0; i < LANES; ++i) write<Target, Loop>(block.value + i, part[i].value);
-            block.store(to);
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < LANES; ++i) {
-            if (start + i < end) put(start + i, part[i].value);
-        }
+        source += i * source_step;
+        target += i * target_step;
     }
 };
 
@@ -83,8 +54,62 @@ __device__ inline Part<T> carried(const T* before, Size count, Part<T>* parts)
     return total;
 }
 
+// One tile: WITHIN says that no element is behind the end. A warp reads and writes its
+// elements side by side; each lane computes neighbours, which they meet in memory.
+// Returns the fold of all up to the tile's end.
+template <bool WITHIN, class T, class C>
+__device__ inline Part<T> scan_tile(
+    C from, Size tile, Size end, T* memory, Part<T>* parts, Part<T> carry)
+{
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const Size start = tile + warp * REACH;
+    const int count = WITHIN || start + REACH <= end ? REACH : start < end ? int(end - start) : 0;
+    const int own = count - lane * ITEMS;  // how many elements a lane has, at least
+    T* const shared = memory + warp * REACH;
+    T* const mine = shared + lane * ITEMS;
+    from.advance(start + lane);
+    C to = from;
+    T value[ITEMS];
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i, from.advance(WARP)) {
+        if (WITHIN || i * WARP + lane < count) value[i] = from.get(0);
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) shared[i * WARP + lane] = value[i];
+    __syncwarp();
+    value[0] = mine[0];
+#pragma unroll
+    for (int i = 1; i < ITEMS; ++i) {
+        value[i] = WITHIN || i < own ? apply(value[i - 1], mine[i]) : value[i - 1];
+    }
+    const Part<T> upto = scan_warp(Part<T>{value[ITEMS - 1], WITHIN || own > 0}, lane);
+    Part<T> first = from_lane(upto, -1);
+    if (lane == 0) first.any = false;
+    if (lane == WARP - 1) parts[warp] = upto;
+    __syncthreads();
+    Part<T> before = carry;
+#pragma unroll
+    for (int k = 0; k < WARPS; ++k) {
+        if (k < warp) before = join(before, parts[k]);
+        carry = join(carry, parts[k]);
+    }
+    first = join(before, first);
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        mine[i] = first.any ? apply(first.value, value[i]) : value[i];
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i, to.advance(WARP)) {
+        const int place = i * WARP + lane;
+        if (WITHIN || place < count) to.put(0, shared[place]);
+    }
+    __syncwarp();  // they are read
+    return carry;
+}
+
 template <class Storage, class Loop, class Target>
-__global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
+__global__ void __launch_bounds__(BLOCK, 4) scan(const __grid_constant__ Scan p)
 {
     using T = typename computed<Loop>::type;
     const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
@@ -111,33 +136,17 @@ __global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
             cursor.put(i, total.value);
         }
     } else {
-        __shared__ __align__(16) char memory[WARPS * sizeof(Part<T>)];
-        Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
-        const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+        __shared__ __align__(16) char memory[BLOCK * ITEMS * sizeof(T)];
+        __shared__ __align__(16) char folds[WARPS * sizeof(Part<T>)];
+        T* values = reinterpret_cast<T*>(memory);
+        Part<T>* parts = reinterpret_cast<Part<T>*>(folds);
         Part<T> carry = {T(), false};
         if (split) carry = carried(before, split, parts);
-        for (Size tile = begin; tile < end; tile += BLOCK * LANES) {
-            const Size start = tile + threadIdx.x * LANES;
-            Part<T> part[LANES];
-            cursor.get(start, end, part);
-#pragma unroll
-            for (int i = 1; i < LANES; ++i) part[i] = join(part[i - 1], part[i]);
-            const Part<T> upto = scan_warp(part[LANES - 1], lane);
-            Part<T> below = from_lane(upto, -1);
-            if (lane == 0) below.any = false;
-            __syncthreads();  // the tile before has read the parts
-            if (lane == WARP - 1) parts[warp] = upto;
-            __syncthreads();
-            Part<T> first = carry;
-#pragma unroll
-            for (int k = 0; k < WARPS; ++k) {
-                if (k < warp) first = join(first, parts[k]);
-                carry = join(carry, parts[k]);
-            }
-            first = join(first, below);
-#pragma unroll
-            for (int i = 0; i < LANES; ++i) part[i] = join(first, part[i]);
-            cursor.put(start, end, part);
+        for (Size tile = begin; tile < end; tile += WARPS * REACH) {
+            __syncthreads();  // the parts are read
+            carry = tile + WARPS * REACH <= end
+                        ? scan_tile<true>(cursor, tile, end, values, parts, carry)
+                        : scan_tile<false>(cursor, tile, end, values, parts, carry);
         }
     }
 }
