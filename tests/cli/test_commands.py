@@ -13,6 +13,9 @@ import pytest
 import xdev
 from xdev.cli import main
 
+COMMANDS = ("bench", "cache", "doctor", "info", "memory", "timeit")
+ACTIONS = ("cache clear", "cache path", "cache warm")
+
 
 @pytest.mark.parametrize(
     ("words", "status", "told"),
@@ -29,6 +32,15 @@ def test_what_ends_before_a_command_tells_the_way(words, status, told, capsys):
     assert ended.value.code == status
     text = "".join(capsys.readouterr())
     assert all(word in text for word in ([told] if isinstance(told, str) else told))
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, *ACTIONS])
+def test_an_unknown_option_is_told_with_the_usage_of_its_command(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), "--size", "5"])
+    assert ended.value.code == 2
+    text = capsys.readouterr().err
+    assert text.startswith(f"usage: {f'xdev {command}'.strip()} [-h]")
 
 
 @pytest.mark.parametrize("words", [["cache", "path"], ["info"]])
@@ -116,10 +128,6 @@ def test_the_site_lists_the_settings_that_info_prints(capsys):
     page = Path(__file__).parents[2] / "docs" / "doctor.md"
     listed = re.findall(r"^\| `(XDEV_\w+)`", page.read_text(), re.MULTILINE)
     assert {name for name in settings if "is not" not in settings[name]} == {*listed}
-
-
-COMMANDS = ("bench", "cache", "doctor", "info", "memory", "timeit")
-ACTIONS = ("cache clear", "cache path", "cache warm")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *ACTIONS])

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, final
 
 import xdev
 from xdev import _config
@@ -33,9 +33,21 @@ FAILED = 1
 CLOSED = 128 + 13  # what a shell has for a command that SIGPIPE ended
 
 
-def parser() -> argparse.ArgumentParser:
+@final
+class Parser(argparse.ArgumentParser):
+    """A parser whose commands name their own usage for an option that they lack."""
+
+    def parse_known_args(self, *args: Any, **keywords: Any) -> Any:
+        """Parse; refuse what is not known here, not in the parser above."""
+        options, unknown = super().parse_known_args(*args, **keywords)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
+
+
+def parser() -> Parser:
     """Return the parser of the whole command line."""
-    whole = argparse.ArgumentParser(
+    whole = Parser(
         prog="xdev",
         description="Array code written once, run on a CPU or a CUDA GPU.",
         epilog=(__doc__ or "").partition("\n\n")[2],
