@@ -83,6 +83,24 @@ def test_these_are_not_and_the_error_says_where(a, b, words):
     assert isinstance(caught.value, XdevError)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        (x, x * np.float32(1.001), True),
+        (x, changed(x, 7, np.nan), False),
+        (np.array([0.0, 1.0]), np.array([1.0, 1.0]), False),
+        (np.array([1, 2]), np.array([1, 3]), False),
+        (x, x[:-1], False),
+    ],
+)
+def test_the_error_names_rtol_where_that_helps(a, b, told):
+    with pytest.raises(ResultsDifferError) as caught:
+        agree(a, b)
+    assert ("rtol=" in str(caught.value)) == told
+    if told:
+        agree(a, b, 0.01)
+
+
 @given(st.floats(1e-3, 0.5), st.sampled_from([0.5, 2.0]))
 def test_rtol_is_the_border(rtol, share):
     a, b = np.array([1.0, 2.0]), np.array([1.0, 2.0 * (1 + rtol * share)])

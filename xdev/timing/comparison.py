@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -116,9 +117,11 @@ def _difference(
     if not wrong.size:
         return ""
     at = tuple(map(int, wrong[0]))
+    enough = not _wrong(expected, actual, sys.float_info.max).any()
+    way = ": rtol= allows a larger difference" if enough else ""
     return (
         f"{where}at {[*at]} {expected[at]!s} against {actual[at]!s}, the first of "
-        f"{len(wrong)} of {expected.size} elements that differ"
+        f"{len(wrong)} of {expected.size} elements that differ{way}"
     )
 
 
