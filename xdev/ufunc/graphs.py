@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import linecache
@@ -17,7 +16,7 @@ import numpy as np
 
 from xdev import _optional, native
 from xdev._freed import is_freed, use_after_free
-from xdev.compile.launch import driver_library, kept_alive
+from xdev.compile.launch import kept_alive
 from xdev.device import default_device, device_of
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
@@ -26,7 +25,6 @@ from xdev.memory import hooks, registry, tracking
 from xdev.memory.arrays import is_fake, mark_uses
 from xdev.memory.bridges.cupy import device_allocator
 from xdev.memory.pools import Arena
-from xdev.transfer import pinned
 from xdev.transfer.adaptation import ARRAY_PROTOCOLS, arrays_in
 from xdev.transfer.copies import transfer_guard
 from xdev.ufunc import foreign
@@ -237,36 +235,6 @@ class HostGraph(Graph):
             raise CaptureError(message) from error
 
 
-# Graphs inside others: CUDA launches none into a stream that records.
-#
-# What records gets a copy of the graph as one node instead. It is done by the
-# driver's functions as they were when CUDA 11.3 brought them, which every later
-# driver has.
-
-RECORDS = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
-REPLACE = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
-
-
-def embed(stream: int, graph: int) -> None:
-    """Put a copy of a graph where a stream's recording has got to, both by handle."""
-    driver, by = driver_library(), ctypes.byref
-    handle, child = ctypes.c_void_p(stream), ctypes.c_void_p(graph)
-    whole, before, node = (ctypes.c_void_p() for _ in range(3))
-    status, count = ctypes.c_int(), ctypes.c_size_t()
-    places = by(whole), by(before), by(count)
-    _check(driver.cuStreamGetCaptureInfo_v2(handle, by(status), None, *places))
-    if status.value != RECORDS:
-        raise CaptureError("the stream does not record: a call before has ended that")
-    _check(driver.cuGraphAddChildGraphNode(by(node), whole, before, count, child))
-    one = ctypes.c_size_t(1)
-    _check(driver.cuStreamUpdateCaptureDependencies(handle, by(node), one, REPLACE))
-
-
-def _check(status: Any) -> None:
-    if status:
-        raise CaptureError(pinned.explain(status))
-
-
 # One capture: a function's CUDA work recorded, its memory apart, its errors
 # explained.
 #
@@ -280,7 +248,6 @@ RULE = (
     "(float(x), print(x), if x.any()), and allocates through xdev and CuPy alone: do "
     "the rest before or after"
 )
-_here = threading.local()  # .capture: the one that this thread is in
 COMPILED = (".pyx", ".pxi", ".pxd")  # frames of CuPy's and cuda.core's modules
 
 
@@ -301,7 +268,6 @@ class Capture(hooks.Listener):
         self._strangers: list[tracking.Frames] = []
         self._line = ""  # the last of the user's that ran while the recording stood
         self.arena = Arena()  # what the function's work lies in
-        self.inner: list[Any] = []  # graphs that are a part: what they hold is in use
         self.kernels: list[Any] = []  # what it may launch
 
     def run(
@@ -351,7 +317,6 @@ class Capture(hooks.Listener):
         take = partial(self.arena.take, self._acquire)
         allocate = device_allocator(take, cuda.get_current_stream, self._index)
         live_streams.captured.add(stream.ptr)
-        _here.capture = self
         hooks.subscribe(self)
         gc.disable()  # old garbage may hold what is freed by forbidden calls
         try:
@@ -366,7 +331,6 @@ class Capture(hooks.Listener):
             if collects:
                 gc.enable()
             hooks.unsubscribe(self)
-            _here.capture = None
             live_streams.captured.discard(stream.ptr)
             native.calls.forget_stream(stream.ptr)  # nobody saw it
 
@@ -447,8 +411,7 @@ class CudaGraph(Graph):
                 _rehearse(f, arrays, operands)
             capture = Capture(self._pool, home, index)
             self._graph, self._results = capture.run(f, arrays, self._name)
-            self._arena, self._inner = capture.arena, capture.inner
-            self._kernels = capture.kernels
+            self._arena, self._kernels = capture.arena, capture.kernels
             for x in self._checked(self._results):
                 foreign.begin_write(x, f"the graph of {self._name}")
                 if (where := device_of(x)) != f"cuda:{index}":
@@ -461,19 +424,13 @@ class CudaGraph(Graph):
 
     def __call__(self) -> Any:
         """Queue the work on the current stream; return the results' arrays."""
-        self._refuse()
+        self._refuse_freed(self._found, "an argument")
         if self._simple:
             self._launch()
         else:
             with self._place(), ordered(self._operands()):
                 self._launch()
         return self._results
-
-    def _refuse(self) -> None:
-        """Refuse arguments that were freed, those of graphs inside this one too."""
-        self._refuse_freed(self._found, "an argument")
-        for graph in self._inner:
-            graph._refuse()  # noqa: SLF001 - one of its kind
 
     def _operands(self) -> list[Array]:
         """Return the arrays of the arguments, with their libraries' streams of now."""
@@ -484,10 +441,10 @@ class CudaGraph(Graph):
         stream = self._cuda.get_current_stream()
         with self._lock:  # CUDA's graphs are not safe to launch by two threads at once
             if live_streams.captured and stream.is_capturing():
-                embed(stream.ptr, self._graph.graph)
-                if (capture := getattr(_here, "capture", None)) is not None:
-                    capture.inner.append(self)  # else it is by CuPy alone
-                return
+                raise CaptureError(
+                    f"the graph of {self._name} cannot be launched while another is "
+                    "captured: call its function there"
+                )
             if stream.ptr not in self._streams:
                 self._meet(stream)
                 self._streams.add(stream.ptr)
@@ -505,8 +462,6 @@ class CudaGraph(Graph):
         for block in self._arena.blocks:
             if block.chunk.stream != stream.ptr:
                 self._pool.state.mark(block.chunk, (stream.ptr,))
-        for graph in self._inner:
-            graph._meet(stream)  # noqa: SLF001 - one of its kind
 
 
 def _rehearse(
