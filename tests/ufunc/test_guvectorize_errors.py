@@ -21,8 +21,10 @@ LAYOUTS = ["", "n->n", "(n)", "(n),->(n)", "(2n)->()", "(n?)->()", 3]
 SIGNATURES = {
     7: "is not a signature",
     "void(float32[:])": "has 1 types, but",
+    "float32(float32[:])": "has 1 types, but",
     "void(text[:], float32[:])": "no type 'text'",
     "void(float32[x], float32[:])": "is not a type",
+    "void(float32[:)": "is not a type",
     "void(float32[:,:], float32[:])": "is an array of 1 axes",
 }
 
@@ -67,8 +69,7 @@ def pair(device):
         (lambda x, y: dot(x, y, out=y), ValueError, "broadcast|shape"),
         (lambda x, y: dot(x, y, out=[0.0, 0.0]), TypeError, "."),
         (lambda x, _: dot(x, x, axis=5), ValueError, "axis 5 is out of bounds"),
-        (lambda x, _: dot(x, x, axes=0), TypeError, "axes is a list with a tuple"),
-        (lambda x, _: dot(x, x, axis=0, axes=[0, 0]), TypeError, "no axes beside"),
+        (lambda x, _: dot(x, x, axes=[0, 0]), TypeError, "has no keyword 'axes'"),
     ],
 )
 def test_wrong_calls_are_refused_and_write_nothing(pair, call, error, message):
@@ -174,7 +175,7 @@ def test_typings_obey_dtype_and_casting_as_numbas(device, char, asked, casting, 
     x, keywords = np.arange(4).astype(char), {"dtype": asked, "casting": casting}
 
     if asked == "f":
-        with pytest.raises(TypeError, match="no signature gives float32; it has int64"):
+        with pytest.raises(TypeError, match="gives float32; it has "):
             called(device, ours, x, **keywords)
     elif np.can_cast(x.dtype, asked, casting):
         made = called(device, ours, x, **keywords)

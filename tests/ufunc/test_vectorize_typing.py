@@ -184,6 +184,8 @@ def test_signatures_that_do_not_fit_are_refused():
     for signature in ("Tuple(f8, 2)(f8)", "f8 f8", "f8(f8", "float32()", 3, ""):
         with pytest.raises(TypeError, match="is not a signature: write it"):
             xdev.vectorize([signature])(total)
+    with pytest.raises(TypeError, match="not a signature of numbers: of arrays"):
+        xdev.vectorize(["f8(f8[:], f8)"])(total)
     function = xdev.vectorize(["UniTuple(f8, 3)(f8, f8)"])(both)
     with pytest.raises(TypeError, match="returns 2 values, not 3"):
         function(1.0, 2.0)

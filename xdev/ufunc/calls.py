@@ -35,7 +35,7 @@ SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
 PLAIN = (np.ndarray, *NUMBERS)
 #: The keywords that CUDA has; those of functions of core arrays, everywhere and there.
 ON_CUDA = frozenset(("where", "casting", "signature", "order"))
-CORES = ("axes", "axis", "keepdims", "casting")
+CORES = ("axis", "keepdims", "casting")
 CORE_KEYWORDS = ("out", *CORES, "order", "dtype", "subok")
 CORE_ON_CUDA = frozenset((*CORES, "signature"))
 HOST = {np.ndarray, bool, int, float, complex, type(None)}  # none's but NumPy's

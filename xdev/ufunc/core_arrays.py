@@ -21,7 +21,6 @@ from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.kernel_functions import is_aligned, is_contiguous
 from xdev.ufunc.layout import stretch
-from xdev.ufunc.signatures import dtype_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,73 +114,11 @@ class Layout:
         return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]
 
 
-# Explicit types of core arrays, as Numba writes them.
-
-#: For each operand the dtype, and the number of axes; None for a number.
-Types = tuple[tuple[np.dtype[Any], int | None], ...]
-CORE = re.compile(r"\s*(\w+)\s*(?:\[([:,\s1]*)\])?\s*")
-CORES = re.compile(r"\s*(?:void\s*)?\((.*)\)\s*|([^()]*,[^()]*)", re.DOTALL)
-
-
-def parse_cores(signature: object, layout: Layout) -> Types:
-    """Turn ``"void(float32[:], float32[:], float32[:])"`` into types.
-
-    Examples
-    --------
-    >>> parse_cores("void(float32[:], int64, float32[:])", Layout.parse("(n),()->(n)"))
-    ((dtype('float32'), 1), (dtype('int64'), None), (dtype('float32'), 1))
-    """
-    types = _operands(signature)
-    operands = layout.operands
-    if len(types) != len(operands):
-        raise TypeError(
-            f"{signature} has {len(types)} types, but {layout.text} has "
-            f"{len(operands)} operands"
-        )
-    for k, ((_, ndim), own) in enumerate(zip(types, operands, strict=True)):
-        number = not own and k < len(layout.inputs)
-        if ndim != max(len(own), 1) and not (number and ndim is None):
-            raise TypeError(
-                f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
-                f"in {layout.text}, so that its type is an array of "
-                f"{max(len(own), 1)} axes"
-            )
-    return types
-
-
-def _operands(signature: object) -> Types:
-    taken: Any = getattr(signature, "args", signature)
-    if isinstance(taken, tuple):  # of Numba's types
-        names = [str(getattr(x, "dtype", x)) for x in taken]
-        dtypes = [dtype_of_name(name, signature) for name in names]
-        return tuple(
-            (d, getattr(x, "ndim", None)) for d, x in zip(dtypes, taken, strict=True)
-        )
-    whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
-    if whole is None:
-        raise TypeError(
-            f"{quoted(signature)} is not a signature: write it as Numba does, "
-            "'void(float32[:], float32[:], float32[:])'"
-        )
-    types = []
-    for text in re.split(r",(?![^\[]*\])", whole[1] or whole[2]):
-        match = CORE.fullmatch(text)
-        if match is None:
-            raise TypeError(f"{signature}: {quoted(text.strip())} is not a type")
-        ndim = None if match[2] is None else match[2].count(",") + 1
-        types.append((dtype_of_name(match[1], signature), ndim))
-    return tuple(types)
-
-
-# ``axes=``, ``axis=`` and ``keepdims=`` of a generalized ufunc, as NumPy has them.
+# ``axis=`` and ``keepdims=`` of a generalized ufunc, as NumPy has them.
 
 
 def axes_of_cores(
-    layout: Layout,
-    name: str,
-    axes: Any = None,
-    axis: Any = None,
-    keepdims: bool = False,
+    layout: Layout, name: str, axis: Any = None, keepdims: bool = False
 ) -> list[Shape]:
     """Return the axes of each operand's core dimensions, as a call's keywords say.
 
@@ -198,27 +135,15 @@ def axes_of_cores(
             f"{name}: keepdims needs inputs of as many core dimensions each, and "
             f"outputs without any, not {layout.text}"
         )
-    whole = counts[:nin] + counts[:1] * (len(counts) - nin) if keepdims else counts
-    core_axes: list[Any] = [tuple(range(-count, 0)) for count in whole]
+    if axis is not None and max(counts) != 1:
+        raise TypeError(
+            f"{name}: axis needs one core dimension: move several with xdev.moveaxis"
+        )
+    if keepdims:
+        counts[nin:] = counts[:1] * (len(counts) - nin)
     if axis is not None:
-        if axes is not None or max(counts) != 1:
-            message = f"{name}: axis needs one core dimension, and no axes beside"
-            raise TypeError(message)
-        core_axes = [(axis,) * count for count in whole]
-    elif axes is not None:
-        listed = axes if isinstance(axes, list) else [axes]
-        given = [one if isinstance(one, tuple) else (one,) for one in listed]
-        omitted = len(given) == nin and not any(counts[nin:])
-        core_axes[: len(given)] = given
-        if [len(one) for one in core_axes] != whole or not (
-            omitted or len(given) == len(counts)
-        ):
-            kind = ValueError if isinstance(axes, list) else TypeError
-            raise kind(
-                f"{name}: axes is a list with a tuple of axes for each operand, of "
-                f"{whole} core dimensions, not {axes}"
-            )
-    return [tuple(map(index, one)) for one in core_axes]
+        return [(index(axis),) * count for count in counts]
+    return [tuple(range(-count, 0)) for count in counts]
 
 
 # Calls: a kernel whose points are the loop indices, on every device.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xdev.device import Device
     from xdev.ufunc.ufuncs import Ufunc
 
-AXES = ("axes", "axis", "keepdims")  # what says where core dimensions are
+AXES = ("axis", "keepdims")  # what says where core dimensions are
 
 
 def lift(x: Any) -> Any:

@@ -12,19 +12,19 @@ import numpy as np
 from xdev.compile.grid import Argument
 from xdev.errors import quoted
 from xdev.ufunc import calls, sources
-from xdev.ufunc.core_arrays import CoreLoops, Layout, parse_cores
+from xdev.ufunc.core_arrays import CoreLoops, Layout
 from xdev.ufunc.grids import CUDA, HOST
 from xdev.ufunc.inputs import CountingParameters, shown
 from xdev.ufunc.kernel_functions import check_dtype, check_plain, result_type, typed
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
-from xdev.ufunc.signatures import types_of
+from xdev.ufunc.signatures import chosen, dtypes_of, parse_types, types_of
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.core_arrays import Types
+    from xdev.ufunc.signatures import Types
     from xdev.ufunc.sources import FunctionScope
 
 # ``@guvectorize``: its forms and its options.
@@ -96,7 +96,7 @@ def guvectorize(
     core = Layout.parse(signature)
     several = isinstance(signatures, list | set | frozenset)
     types = signatures if several or signatures is None else [signatures]
-    explicit = [parse_cores(each, core) for each in types or ()]
+    explicit = [_parse_cores(each, core) for each in types or ()]
 
     def decorate(function: Any) -> Ufunc:
         own = getattr(function, "definition", None)
@@ -110,8 +110,27 @@ def guvectorize(
     return decorate
 
 
+def _parse_cores(signature: object, layout: Layout) -> Types:
+    """Return the types of ``"void(float32[:], float32[:])"``, which fit a layout."""
+    types, results = parse_types(signature)
+    operands = layout.operands
+    if results or len(types) != len(operands):
+        raise TypeError(
+            f"{signature} has {len(types)} types, but {layout.text} has "
+            f"{len(operands)} operands, and its function returns nothing"
+        )
+    for k, ((_, ndim), own) in enumerate(zip(types, operands, strict=True)):
+        number = not own and k < len(layout.inputs)
+        if ndim != max(len(own), 1) and not (number and ndim is None):
+            raise TypeError(
+                f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
+                f"in {layout.text}, so that its type is an array of "
+                f"{max(len(own), 1)} axes"
+            )
+    return types
+
+
 Dtypes = tuple[np.dtype[Any], ...]
-LOOSE = ("same_kind", "unsafe")  # rules by which no signature is chosen by itself
 
 
 @final
@@ -150,6 +169,12 @@ class CoreFunction:
             )
         self.function, self.layout, self.fastmath = function, layout, fastmath
         self.signatures = tuple(signatures)
+        nin = len(layout.inputs)
+        #: The signatures by the dtypes of their inputs and outputs.
+        self._types = {
+            (dtypes_of(types[:nin]), dtypes_of(types[nin:])): types
+            for types in self.signatures
+        }
         self.name: str = function.__name__
         self.nin, self.nout = len(layout.inputs), len(layout.outputs)
         self.names, self.labels = names, names[: self.nin]
@@ -169,10 +194,9 @@ class CoreFunction:
     ) -> Any:
         """Compute the function for every loop index, as :func:`calls.call` has it.
 
-        Its keywords are ``out``, ``axes``, ``axis``, ``keepdims``, ``casting``,
-        ``order``, ``dtype`` (of the results) and ``subok``, as those of
-        :class:`numpy.ufunc`; new results have the inputs' result type, and nothing is
-        in them before.
+        Its keywords are ``out``, ``axis``, ``keepdims``, ``casting``, ``order``,
+        ``dtype`` (of the results) and ``subok``, as those of :class:`numpy.ufunc`; new
+        results have the inputs' result type, and nothing is in them before.
         """
         return calls.call(ufunc, args, keywords)
 
@@ -210,10 +234,7 @@ class CoreFunction:
     @property
     def types(self) -> list[str]:
         """The explicit signatures, or the typings made so far."""
-        rows = [tuple(dtype for dtype, _ in types) for types in self.signatures]
-        if not rows:
-            rows = [(*reads, *writes) for reads, writes in self._specialisations]
-        return [types_of(row[: self.nin], row[self.nin :]) for row in rows]
+        return [types_of(*pair) for pair in self._types or self._specialisations]
 
     @functools.cached_property
     def _counts(self) -> CountingParameters:
@@ -221,10 +242,7 @@ class CoreFunction:
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
         """Return the dtypes of inputs, as :meth:`CountingParameters.resolve` does."""
-        taken = [
-            tuple(dtype for dtype, _ in types[: len(args)]) for types in self.signatures
-        ]
-        return self._counts.resolve(args, taken, self.name)
+        return self._counts.resolve(args, [i for i, _ in self._types], self.name)
 
     def specialise(
         self,
@@ -236,11 +254,11 @@ class CoreFunction:
         """Return the typing for dtypes."""
         native = tuple(dtype.newbyteorder("=") for dtype in inputs)
         if self.signatures:
-            types = self._choose(native, dtype, casting)
-            results = [own for own, _ in types[len(native) :]]
+            pair = chosen(self.name, [*self._types], native, dtype, casting)
+            types, results = self._types[pair], pair[1]
         else:
             own = self._counts.working(native)
-            results = [own if dtype is None else np.dtype(dtype)] * self.nout
+            results = (own if dtype is None else np.dtype(dtype),) * self.nout
             written = (
                 result if y is None else y.newbyteorder("=")
                 for result, y in zip(results, outputs, strict=True)
@@ -259,43 +277,10 @@ class CoreFunction:
                     f"{y!r} with casting rule {casting!r}: pass out= of the result's "
                     "dtype, dtype= of what the function gives, or casting='unsafe'"
                 )
-        dtypes = tuple(dtype for dtype, _ in types)
-        key = dtypes[: len(native)], dtypes[len(native) :]
+        key = dtypes_of(types[: self.nin]), dtypes_of(types[self.nin :])
         if key not in self._specialisations:  # by identity, so the first one stays
             self._specialisations.setdefault(key, self._make(types, *key))
         return self._specialisations[key]
-
-    def _choose(self, inputs: Dtypes, dtype: Any, casting: str) -> Types:
-        """Return the first signature that takes the inputs safely.
-
-        Where a dtype of the results is asked for, the first of those that give it will
-        do that takes them by ``casting``.
-        """
-        able, rules = self.signatures, ["safe" if casting in LOOSE else casting]
-        if dtype is not None:
-            asked = np.dtype(dtype)
-            rules.append(casting)
-            able = tuple(
-                types
-                for types in able
-                if all(own == asked for own, _ in types[len(inputs) :])
-            )
-        can_cast: Any = np.can_cast  # checks the word itself
-        for rule in rules:
-            for types in able:
-                pairs = zip(inputs, types, strict=False)  # the results' come after
-                if all(can_cast(x, own, rule) for x, (own, _) in pairs):
-                    return types
-        listed = "; ".join(
-            ", ".join(str(own) for own, _ in types) for types in self.signatures
-        )
-        gives = "" if dtype is None else f"gives {asked}"
-        takes = f"takes ({', '.join(map(str, inputs))}) with casting={rules[-1]!r}"
-        flaw = " and ".join(filter(None, [gives, takes if able else ""]))
-        raise TypeError(
-            f"{self.name}: no signature {flaw}; it has {listed}. Cast the arguments, "
-            "pass another casting= or dtype=, or add a signature"
-        )
 
     def _make(
         self, types: Types, inputs: Dtypes, outputs: Dtypes

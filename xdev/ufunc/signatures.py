@@ -28,16 +28,21 @@ TYPES = (
     "bfloat16; float32 f4 float float_; float64 f8 double; complex64 c8; complex128 c16"
     "; intp ssize_t; uintp size_t; intc; uintc; long long_; ulong; longlong; ulonglong"
 )
+LOOSE = ("same_kind", "unsafe")  # rules by which no signature is chosen by itself
 NAMES = {name: row.split()[0] for row in TYPES.split(";") for name in row.split()}
 
 
+#: A type's dtype and number of axes; None for a number.
+Types = tuple[tuple[np.dtype[Any], int | None], ...]
+TYPE = re.compile(r"\s*(\w+)\s*(?:\[([:,\s1]*)\])?\s*")
 #: What is returned: several in a tuple, written in one of three ways, or one.
 RETURNED = (
     r"(?:Tuple\s*\(\s*[(\[](?P<tuple>[^()\[\]]+)[)\]]\s*\)"
     r"|UniTuple\s*\(\s*(?P<each>\w+)\s*,\s*(?P<count>\d+)\s*\)"
-    r"|\((?P<several>[^()]+)\)|(?P<one>\w+))"
+    r"|\((?P<several>[^()]+)\)|void|(?P<one>\w+))"
 )
-BARE = r"(?P<bare>\w+(?:\s*,\s*\w+)*\s*,?)"
+NAME = r"\w+\s*(?:\[[^()\[\]]*\]\s*)?"
+BARE = rf"(?P<bare>{NAME}(?:,\s*{NAME})*,?)"
 FORM = re.compile(rf"\s*(?:(?:{RETURNED}\s*)?\((?P<taken>[^()]+)\)|{BARE})\s*")
 
 
@@ -57,34 +62,67 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     >>> parse("float64(int32, float32)")
     ((dtype('int32'), dtype('float32')), (dtype('float64'),))
     """
-    returned = getattr(signature, "return_type", None)
-    if returned is not None:
-        parts = returned if hasattr(returned, "__iter__") else (returned,)
-        taken: Any = getattr(signature, "args", ())
-        return _dtypes(map(str, taken), signature), _dtypes(map(str, parts), signature)
-    if isinstance(signature, tuple):
-        return _dtypes(map(str, signature), signature), ()
-    text = str(signature)
-    plain = isinstance(signature, str) or text in NAMES  # the name of a type alone
-    match = FORM.fullmatch(text) if plain else None
-    if match is None:
+    inputs, outputs = parse_types(signature)
+    if any(ndim for _, ndim in inputs + outputs):
         raise TypeError(
-            f"{quoted(signature)} is not a signature: write it as Numba does, "
-            "'float32(float32, float32)'"
+            f"{signature} is not a signature of numbers: of arrays have @guvectorize"
         )
-    results = match["tuple"] or match["several"] or match["one"] or ""
-    if match["each"]:
-        results = ",".join([match["each"]] * int(match["count"]))
-    inputs = _dtypes(_listed(match["taken"] or match["bare"]), signature)
-    return inputs, _dtypes(_listed(results), signature) if results else ()
+    return dtypes_of(inputs), dtypes_of(outputs)
+
+
+def dtypes_of(types: Types) -> Dtypes:
+    """Return the dtypes of types."""
+    return tuple(dtype for dtype, _ in types)
+
+
+def parse_types(signature: object) -> tuple[Types, Types]:
+    """Turn one signature into the types of its inputs and outputs, arrays too.
+
+    Examples
+    --------
+    >>> parse_types("void(float32[:], int64)")
+    (((dtype('float32'), 1), (dtype('int64'), None)), ())
+    """
+    taken: Any = signature
+    results: Any = ()
+    if (returned := getattr(signature, "return_type", None)) is not None:
+        taken = getattr(signature, "args", ())
+        results = returned if hasattr(returned, "__iter__") else [returned]
+        results = [] if str(returned) == "none" else results
+    elif not isinstance(signature, tuple):
+        text = str(signature)
+        plain = isinstance(signature, str) or text in NAMES  # the name of a type alone
+        match = FORM.fullmatch(text) if plain else None
+        if match is None:
+            raise TypeError(
+                f"{quoted(signature)} is not a signature: write it as Numba does, "
+                "'float32(float32, float32)', of core arrays 'void(float32[:], int64)'"
+            )
+        taken = _listed(match["taken"] or match["bare"])
+        results = match["tuple"] or match["several"] or match["one"]
+        results = _listed(results) if results else []
+        results += [match["each"]] * int(match["count"] or 0)
+    inputs, outputs = (
+        tuple(_type(each, signature) for each in types) for types in (taken, results)
+    )
+    return inputs, outputs
 
 
 def _listed(text: str) -> list[str]:
-    return text.strip().removesuffix(",").split(",")
+    """Return the types in a text; commas in brackets part axes."""
+    return re.split(r",(?![^\[]*\])", text.strip().removesuffix(","))
 
 
-def _dtypes(names: Any, signature: object) -> Dtypes:
-    return tuple(dtype_of_name(name.strip(), signature) for name in names)
+def _type(one: Any, signature: object) -> tuple[np.dtype[Any], int | None]:
+    """Return one of Numba's types, or what is written of one, as dtype and axes."""
+    if not isinstance(one, str):
+        dtype = dtype_of_name(str(getattr(one, "dtype", one)), signature)
+        return dtype, getattr(one, "ndim", None) or None
+    match = TYPE.fullmatch(one)
+    if match is None:
+        raise TypeError(f"{signature}: {quoted(one.strip())} is not a type")
+    ndim = None if match[2] is None else match[2].count(",") + 1
+    return dtype_of_name(match[1], signature), ndim
 
 
 def dtype_of_name(name: str, signature: object) -> np.dtype[Any]:
@@ -139,19 +177,35 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def chosen(
-    name: str, signatures: Sequence[tuple[Dtypes, Dtypes]], inputs: Dtypes
+    name: str,
+    signatures: Sequence[tuple[Dtypes, Dtypes]],
+    inputs: Dtypes,
+    dtype: Any = None,
+    casting: str = "safe",
 ) -> tuple[Dtypes, Dtypes]:
-    """Return the first signature that takes the inputs safely, as NumPy does."""
-    for taken, results in signatures:
-        if all(map(np.can_cast, inputs, taken)):
-            return taken, results
+    """Return the first signature that takes the inputs safely, as NumPy does.
+
+    Where a dtype of the results is asked for, the first of those that give it will do
+    that takes them by ``casting``.
+    """
+    able, rules = signatures, ["safe" if casting in LOOSE else casting]
+    if dtype is not None:
+        able = [(i, o) for i, o in signatures if all(own == dtype for own in o)]
+        rules.append(casting)
+    can_cast: Any = np.can_cast  # checks the word itself
+    for rule in rules:
+        for taken, results in able:
+            pairs = zip(inputs, taken, strict=True)
+            if all(can_cast(x, own, rule) for x, own in pairs):
+                return taken, results
     listed = ", ".join(
         f"({', '.join(map(str, i))})" + (f" -> {', '.join(map(str, o))}" if o else "")
         for i, o in signatures
     )
+    gives = "" if dtype is None else f" and gives {dtype}"
     raise TypeError(
-        f"{name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
-        f"it has {listed}. Cast the arguments, or add a signature"
+        f"{name}: no signature takes ({', '.join(map(str, inputs))}) with casting="
+        f"{rules[-1]!r}{gives}; it has {listed}. Cast the arguments, or add a signature"
     )
 
 
