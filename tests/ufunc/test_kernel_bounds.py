@@ -31,28 +31,22 @@ def both_axes(i, j, x, out):
     out[0] = x[i, j]
 
 
-def beside_a_slice(i, x, out):
-    out[0] = x[:, i][0]
-
-
 def updating(i, x, out):
     xdev.atomic.add(x, (0, i), 1.0)
     out[0] += 1
 
 
-def by_another_name(i, x, out):
-    y = x
+def backwards(i, x, out):
     place = -i - 1, 0
-    out[0] = y[place]
+    out[0] = x[place]
 
 
 @pytest.mark.parametrize(
     ("function", "shape", "extents", "axis", "index"),
     [
         (both_axes, (3, 4), (3, 5), 1, 4),
-        (beside_a_slice, (3, 4), 5, 1, 4),
         (updating, (3, 4), 5, 1, 4),
-        (by_another_name, (3, 4), 4, 0, -4),
+        (backwards, (3, 4), 4, 0, -4),
     ],
 )
 def test_every_kind_of_index_is_seen(device, function, shape, extents, axis, index):

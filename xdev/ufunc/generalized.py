@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile.grid import Argument
-from xdev.errors import quoted
 from xdev.ufunc import calls, sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout
 from xdev.ufunc.grids import CUDA, HOST
 from xdev.ufunc.inputs import CountingParameters, shown
 from xdev.ufunc.kernel_functions import check_dtype, check_plain, result_type, typed
 from xdev.ufunc.rewriting import WholeArrays
-from xdev.ufunc.scalar import WITHOUT_EFFECT, check_options
+from xdev.ufunc.scalar import check_options
 from xdev.ufunc.signatures import chosen, dtypes_of, parse_types, types_of
 from xdev.ufunc.ufuncs import Ufunc
 
@@ -56,8 +55,7 @@ def guvectorize(
     fastmath : bool
         Whether floating point arithmetic may be reordered and contracted.
     **options
-        Numba's ``nopython``, ``cache``, ``boundscheck`` and ``writable_args=()`` are
-        accepted.
+        Numba's ``nopython``, ``cache`` and ``boundscheck`` are accepted.
 
     Returns
     -------
@@ -83,11 +81,7 @@ def guvectorize(
     >>> dot(np.arange(6.0).reshape(2, 3), np.asarray([1.0, 10.0, 100.0]))
     array([210., 543.])
     """
-    accepted = (*WITHOUT_EFFECT, "writable_args")
-    check_options("guvectorize", target, options, "target, fastmath", accepted)
-    if value := options.get("writable_args"):
-        message = f"guvectorize cannot have writable_args={quoted(value)}: leave it out"
-        raise TypeError(message)
+    check_options("guvectorize", target, options, "target, fastmath")
     if signature is None:
         signatures, signature = None, signatures
     if signature is None or callable(signature):

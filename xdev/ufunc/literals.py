@@ -63,7 +63,6 @@ def analysed(
     code, tree = function.__code__, copy.deepcopy(source)
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
     scope = FunctionScope(tree, sources.outside(function))
-    _refuse_files_and_texts(function, tree, scope)
     if also:
         also(tree, scope)
     Plain(scope, operators=bool(rules.inputs)).visit(tree)
@@ -84,22 +83,6 @@ def analysed(
             f"@xdev.guvectorize\n{shown(code, node.lineno)}"
         )
     return tree, scope, flow
-
-
-def _refuse_files_and_texts(
-    function: Callable[..., Any], tree: ast.AST, scope: FunctionScope
-) -> None:
-    """Refuse ``open`` and f-strings, of which compilers say nothing that helps."""
-    nodes: Any = ast.walk(tree)
-    for node in nodes:
-        opens = isinstance(node, ast.Call) and scope.builtin(node.func) == "open"
-        if opens or isinstance(node, ast.JoinedStr):
-            raise TypeError(
-                f"{function.__name__} has {ast.unparse(node)}, but compiled code has "
-                "neither files nor text: read the values before and pass them, write "
-                "results into an array, and make text of them after the call\n"
-                f"{shown(function.__code__, node.lineno)}"
-            )
 
 
 def _refuse_without_source(function: Callable[..., Any], rules: Rules) -> None:

@@ -148,19 +148,11 @@ class Checks(ast.NodeTransformer):
         self._scope, self._arrays = scope, arrays
         tree.args.args.append(ast.arg(REPORT))
 
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        """Follow an argument to its other name."""
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id in self._arrays:
-            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-            self._arrays |= dict.fromkeys(names, self._arrays[node.value.id])
-        return node
-
     def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
         """Check the index into an argument."""
         self.generic_visit(node)
         if isinstance(node.value, ast.Name) and node.value.id in self._arrays:
-            node.slice = self._index(node.slice, node.value.id)
+            node.slice = self._checked(node.slice, node.value.id)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
@@ -169,26 +161,16 @@ class Checks(ast.NodeTransformer):
         if self._scope.value(node.func) in UPDATES and len(node.args) > 1:
             array, index = node.args[:2]
             if isinstance(array, ast.Name) and array.id in self._arrays:
-                node.args[1] = self._index(index, array.id)
+                node.args[1] = self._checked(index, array.id)
         return node
 
-    def _index(self, index: ast.expr, name: str) -> ast.expr:
-        """Check an index; a slice can be written in brackets alone, and is not."""
+    def _checked(self, index: ast.expr, name: str) -> ast.expr:
+        """Return the call that checks an index; one with slices stays as it is."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        if not any(isinstance(part, ast.Slice) for part in parts):
-            return self._checked(index, name)
-        if isinstance(index, ast.Tuple):
-            index.elts = [
-                part if isinstance(part, ast.Slice) else self._checked(part, name, axis)
-                for axis, part in enumerate(parts)
-            ]
-        return index
-
-    def _checked(self, index: ast.expr, name: str, axis: int = 0) -> ast.expr:
-        """Return the call that checks an index, which begins at an axis."""
+        if any(isinstance(part, ast.Slice) for part in parts):
+            return index
         check = self._scope.name(index, "checked", checked)
-        shape = f"{name}.shape[{axis}:]" if axis else f"{name}.shape"
-        text = f"{check.id}(0, {shape}, {self._arrays[name]}, {axis}, {REPORT})"
+        text = f"{check.id}(0, {name}.shape, {self._arrays[name]}, 0, {REPORT})"
         call = cast("ast.Call", _parsed(text, index)[0].value)
         call.args[0] = index
         return call

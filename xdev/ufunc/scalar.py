@@ -501,19 +501,15 @@ def vectorize(
 
 
 def check_options(
-    name: str,
-    target: str | None,
-    options: dict[str, bool],
-    others: str,
-    accepted: tuple[str, ...] = WITHOUT_EFFECT,
+    name: str, target: str | None, options: dict[str, bool], others: str
 ) -> None:
     """Refuse a decorator's target and options that do not exist, with those that do."""
     if target not in TARGETS:
         listed = ", ".join(map(repr, TARGETS))
         raise ValueError(f"{name} has no target {quoted(target)}: use one of {listed}")
     for option in options:
-        if option not in accepted:
-            valid = ", ".join((others, *accepted))
+        if option not in WITHOUT_EFFECT:
+            valid = ", ".join((others, *WITHOUT_EFFECT))
             raise TypeError(f"{name} has no option {option!r}; valid are {valid}")
     if not options.get("nopython", True):
         raise TypeError(f"{name} compiles functions whole: leave nopython=False out")

@@ -35,12 +35,7 @@ NAMES = {name: row.split()[0] for row in TYPES.split(";") for name in row.split(
 #: A type's dtype and number of axes; None for a number.
 Types = tuple[tuple[np.dtype[Any], int | None], ...]
 TYPE = re.compile(r"\s*(\w+)\s*(?:\[([:,\s1]*)\])?\s*")
-#: What is returned: several in a tuple, written in one of three ways, or one.
-RETURNED = (
-    r"(?:Tuple\s*\(\s*[(\[](?P<tuple>[^()\[\]]+)[)\]]\s*\)"
-    r"|UniTuple\s*\(\s*(?P<each>\w+)\s*,\s*(?P<count>\d+)\s*\)"
-    r"|\((?P<several>[^()]+)\)|void|(?P<one>\w+))"
-)
+RETURNED = r"(?:\((?P<several>[^()]+)\)|void|(?P<one>\w+))"
 NAME = r"\w+\s*(?:\[[^()\[\]]*\]\s*)?"
 BARE = rf"(?P<bare>{NAME}(?:,\s*{NAME})*,?)"
 FORM = re.compile(rf"\s*(?:(?:{RETURNED}\s*)?\((?P<taken>[^()]+)\)|{BARE})\s*")
@@ -53,8 +48,7 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     ----------
     signature : str, Numba signature, type or tuple of types
         ``"float32(float32, float32)"`` or ``numba.float32(numba.float32, …)``. Several
-        results are written ``"Tuple((float32, bool))(float32)"``, ``"UniTuple(float32,
-        2)(float32)"`` or ``"(float32, bool)(float32)"``. Without what is returned,
+        results are written ``"(float32, bool)(float32)"``. Without what is returned,
         ``"(float32, float32)"``, there are no dtypes of outputs.
 
     Examples
@@ -99,9 +93,8 @@ def parse_types(signature: object) -> tuple[Types, Types]:
                 "'float32(float32, float32)', of core arrays 'void(float32[:], int64)'"
             )
         taken = _listed(match["taken"] or match["bare"])
-        results = match["tuple"] or match["several"] or match["one"]
+        results = match["several"] or match["one"]
         results = _listed(results) if results else []
-        results += [match["each"]] * int(match["count"] or 0)
     inputs, outputs = (
         tuple(_type(each, signature) for each in types) for types in (taken, results)
     )
