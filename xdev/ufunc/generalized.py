@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -13,14 +12,21 @@ from xdev.compile.grid import Argument
 from xdev.ufunc import calls, sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout
 from xdev.ufunc.grids import CUDA, HOST
-from xdev.ufunc.inputs import CountingParameters, shown
-from xdev.ufunc.kernel_functions import check_dtype, check_plain, result_type, typed
+from xdev.ufunc.inputs import CountingParameters
+from xdev.ufunc.kernel_functions import (
+    check_dtype,
+    check_plain,
+    refuse_unwritten,
+    result_type,
+    typed,
+)
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import check_options
 from xdev.ufunc.signatures import chosen, dtypes_of, parse_types, types_of
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc.signatures import Types
@@ -161,6 +167,10 @@ class CoreFunction:
                 f"but {layout.text} needs {len(layout.operands)}: first "
                 f"{len(layout.inputs)} inputs, then {len(layout.outputs)} outputs"
             )
+        indices = (", ".join("ijklmn"[: len(own)]) or "0" for own in layout.outputs)
+        outputs = names[len(layout.inputs) :]
+        places = dict(zip(outputs, indices, strict=True))
+        refuse_unwritten(function, places, unnamed=True)
         self.function, self.layout, self.fastmath = function, layout, fastmath
         self.signatures = tuple(signatures)
         nin = len(layout.inputs)
@@ -289,32 +299,11 @@ class CoreFunction:
         kinds = dict(zip(self.names, arguments, strict=True))
         working = result_type(dtype for dtype, _ in types)
 
-        def also(tree: ast.FunctionDef, scope: FunctionScope) -> None:
-            self._refuse_unwritten(tree)
+        def loops(tree: ast.FunctionDef, scope: FunctionScope) -> None:
             WholeArrays(tree, scope, cores).generic_visit(tree)
 
-        function = typed(self.function, kinds, working, also)
+        function = typed(self.function, kinds, working, loops)
         return CoreSpecialisation(function, arguments, inputs, outputs)
-
-    def _refuse_unwritten(self, tree: ast.FunctionDef) -> None:
-        """Refuse outputs that the function never names but to bind them anew."""
-        nodes = [*ast.walk(tree)]
-        changed = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
-        names = [node for node in nodes if isinstance(node, ast.Name)]
-        used = {
-            node.id
-            for node in names
-            if node in changed or isinstance(node.ctx, ast.Load)
-        }
-        for name, own in zip(self.names[self.nin :], self.layout.outputs, strict=True):
-            if name not in used:
-                place = ", ".join("ijklmn"[: len(own)]) or "0"
-                lines = [node.lineno for node in names if node.id == name]
-                raise TypeError(
-                    f"{self.name} writes nothing into its output {name}: assign its "
-                    f"elements, {name}[{place}] = … ({name} = … but names a value)\n"
-                    f"{shown(self.function.__code__, (*lines, tree.lineno)[0])}"
-                )
 
 
 def _remake(

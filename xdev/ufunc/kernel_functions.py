@@ -24,16 +24,17 @@ from xdev.ufunc.inputs import (
     refuse_arrays,
     refuse_deferred_or_raising,
     refuse_lost,
+    shown,
 )
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.rewriting import UPDATES, Checks
+from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import within
-from xdev.ufunc.sources import FunctionScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from xdev.ufunc.literals import Rewriting
+    from xdev.ufunc.sources import FunctionScope
 
 
 #: What :meth:`KernelFunction.writes` takes: indices, arguments, the dtype of floats.
@@ -47,6 +48,8 @@ class KernelFunction:
 
     def __init__(self, function: Callable[..., Any], *, fastmath: bool) -> None:
         self.names = check_plain(function, "kernel", "def f(i, x, out)", least=2)
+        places = dict.fromkeys(self.names, self.names[0])
+        refuse_unwritten(function, places, unnamed=False)
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
         self._plans: dict[Any, tuple[Grid, Any, Typing]] = {}
@@ -70,7 +73,6 @@ class KernelFunction:
             with _lock:
                 if key not in self._plans:
                     typing = indices, *types(operands, self.names[indices:], self.name)
-                    self._refuse_writing_nothing(typing)
                     grid = self.typed(*typing, checked=checked)
                     machine = self._refusing_writes(compile_, grid, typing)
                     self._plans[key] = grid, machine, typing
@@ -111,39 +113,17 @@ class KernelFunction:
                 adapter.begin_write(x, self.name, label)
 
     @cached_property
-    def _assigned(self) -> list[ast.expr]:
-        """What stands before the brackets of ``x[…] =``, and atomic updates."""
-        source = sources.find(self.function.__code__)
-        if source is None:
-            return []
-        found, scope = [], FunctionScope(source.node, sources.outside(self.function))
-        for node in ast.walk(source.node):
-            match node:
-                case ast.Subscript(value=value, ctx=ast.Store()):
-                    found.append(value)
-                case ast.Call(func=called) if scope.value(called) in UPDATES:
-                    found.append(node)
-        return found
-
-    @cached_property
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
-        flat = (x for x in self._assigned if getattr(x, "attr", "") == "flat")
-        return frozenset(ast.unparse(x).removesuffix(".flat") for x in flat)
-
-    def _refuse_writing_nothing(self, typing: Typing) -> None:
-        """Refuse a kernel that writes no array: it would do nothing."""
-        try:
-            written = self._assigned or self.writes(*typing)
-        except TypeError:  # only CUDA may compile it
-            return
-        if not written:
-            place, name = ", ".join(self.names[: typing[0]]), self.names[-1]
-            raise TypeError(
-                f"{self.name} writes into no array, so that nothing is left of what it "
-                f"computes: assign elements, as {name}[{place}] = … ({name} = … but "
-                "names a value)"
-            )
+        source = sources.find(self.function.__code__)
+        names = set()
+        for node in () if source is None else ast.walk(source.node):
+            match node:
+                case ast.Subscript(
+                    ast.Attribute(ast.Name(name), "flat"), _, ast.Store()
+                ):
+                    names.add(x)
+        return frozenset(names)
 
     def _refusing_writes(
         self, compile_: Callable[[Grid], Any], grid: Grid, typing: Typing
@@ -271,6 +251,31 @@ def check_plain(
         "call",
     )
     return tuple(p.name for p in parameters)
+
+
+def refuse_unwritten(
+    function: Callable[..., Any], places: Mapping[str, str], *, unnamed: bool
+) -> None:
+    """Refuse parameters that a function names but to bind them anew, or not at all.
+
+    ``places`` has an index of each; ``unnamed`` says whether each must be named.
+    """
+    source = sources.find(function.__code__)
+    if source is None:
+        return
+    nodes = [*ast.walk(source.node)]
+    changed = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    read = (node for node in names if node in changed or isinstance(node.ctx, ast.Load))
+    used = {node.id for node in read}
+    lines = {node.id: node.lineno for node in reversed(names)}
+    for name, place in places.items():
+        if name not in used and (unnamed or name in lines):
+            raise TypeError(
+                f"{function.__name__} writes nothing into {name}: assign its elements, "
+                f"{name}[{place}] = … ({name} = … but names a value)\n"
+                f"{shown(function.__code__, lines.get(name, source.node.lineno))}"
+            )
 
 
 # What kernels take: arrays and numbers.
