@@ -119,9 +119,7 @@ class KernelFunction:
         names = set()
         for node in () if source is None else ast.walk(source.node):
             match node:
-                case ast.Subscript(
-                    ast.Attribute(ast.Name(name), "flat"), _, ast.Store()
-                ):
+                case ast.Subscript(ast.Attribute(ast.Name(x), "flat"), _, ast.Store()):
                     names.add(x)
         return frozenset(names)
 
