@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import weakref
-from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from xdev import _optional, native
-from xdev._forks import module_lock
 from xdev._plain_calls import (
     ADDRESS,
     BYTES,
@@ -31,9 +28,6 @@ from xdev.device.cuda import (
 )
 from xdev.device.streams import live_streams
 from xdev.memory.arrays import array_maker, mark_uses
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NO_CONTEXT = 201  # the driver's CUDA_ERROR_INVALID_CONTEXT
 FLOATS = {"f": FLOAT, "d": DOUBLE}
@@ -73,12 +67,13 @@ def driver_library() -> Any:
 class Kernel:
     """A kernel of a cubin; it runs on every device of its architecture.
 
-    The driver is called itself, since the import of ``cuda.core`` takes 0.1 s.
+    It stays loaded, as loops of the CPU do: captured graphs may launch it. The driver
+    is called itself, since the import of ``cuda.core`` takes 0.1 s.
 
     Parameters
     ----------
     cubin : bytes
-        The machine code; it is unloaded once nothing refers to the kernel.
+        The machine code.
     name : str
         The kernel's name in it.
 
@@ -93,36 +88,8 @@ class Kernel:
         driver, library, kernel = driver_library(), ctypes.c_void_p(), ctypes.c_void_p()
         none = None, None, 0
         _check(driver.cuLibraryLoadData(ctypes.byref(library), cubin, *none, *none))
-        unload = weakref.finalize(self, driver.cuLibraryUnload, library)
-        unload.atexit = False
         _check(driver.cuLibraryGetKernel(ctypes.byref(kernel), library, name.encode()))
         self.handle = kernel.value or 0
-        with _lock:
-            _loaded.add(self)
-            for kept in _kept:
-                kept.append(self)
-
-
-_lock = module_lock()  # guards the two below, but for what dies
-_loaded: weakref.WeakSet[Kernel] = weakref.WeakSet()
-_kept: list[list[Kernel]] = []  # of each capture that is under way
-
-
-@contextmanager
-def kept_alive() -> Iterator[list[Kernel]]:
-    """Yield a list that gets every kernel there is and every one that is loaded here.
-
-    A captured graph launches its kernels for as long as it lives, and to unload one is
-    forbidden in a capture.
-    """
-    with _lock:
-        kernels = list(_loaded)
-        _kept.append(kernels)
-    try:
-        yield kernels
-    finally:
-        with _lock:
-            _kept[:] = [others for others in _kept if others is not kernels]
 
 
 def _check(error: int) -> None:

@@ -16,7 +16,6 @@ import numpy as np
 
 from xdev import _optional, native
 from xdev._freed import is_freed, use_after_free
-from xdev.compile.launch import kept_alive
 from xdev.device import default_device, device_of
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
@@ -268,7 +267,6 @@ class Capture(hooks.Listener):
         self._strangers: list[tracking.Frames] = []
         self._line = ""  # the last of the user's that ran while the recording stood
         self.arena = Arena()  # what the function's work lies in
-        self.kernels: list[Any] = []  # what it may launch
 
     def run(
         self, f: Callable[..., Any], arrays: tuple[Any, ...], name: str
@@ -320,7 +318,7 @@ class Capture(hooks.Listener):
         hooks.subscribe(self)
         gc.disable()  # old garbage may hold what is freed by forbidden calls
         try:
-            with kept_alive() as self.kernels, stream, cuda.using_allocator(allocate):
+            with stream, cuda.using_allocator(allocate):
                 stream.begin_capture(runtime.streamCaptureModeThreadLocal)
                 try:
                     yield
@@ -411,7 +409,7 @@ class CudaGraph(Graph):
                 _rehearse(f, arrays, operands)
             capture = Capture(self._pool, home, index)
             self._graph, self._results = capture.run(f, arrays, self._name)
-            self._arena, self._kernels = capture.arena, capture.kernels
+            self._arena = capture.arena
             for x in self._checked(self._results):
                 foreign.begin_write(x, f"the graph of {self._name}")
                 if (where := device_of(x)) != f"cuda:{index}":
