@@ -352,6 +352,8 @@ def load_or_compile(
 ) -> tuple[bytes, str]:
     """Return machine code and its function's name, made where no process has done so.
 
+    Or what else is told of a function, in bytes, with an empty name.
+
     Parameters
     ----------
     kind : str
@@ -388,24 +390,3 @@ def load_or_compile(
     if unchanged() and usable(code):
         cache.save(key, entry_point.encode() + b"\n" + code, name)
     return result
-
-
-Dtypes = tuple[np.dtype[Any], ...]
-
-
-def typing_key(digest: str, inputs: Dtypes, rules: object = None) -> str:
-    """Name the typing of a function for dtypes, by rules that their ``repr`` tells."""
-    names = [dtype.name for dtype in inputs]
-    return joined(digest, names, rules, environment())
-
-
-def load_typing(key: str) -> Dtypes | None:
-    """Return the results' dtypes that an earlier process inferred, or None."""
-    body = DiskCache("typings").load(key)
-    return None if body is None else tuple(map(np.dtype, body.decode().split()))
-
-
-def save_typing(key: str, outputs: Dtypes, name: str) -> None:
-    """Keep the dtypes that were inferred for later processes."""
-    words = " ".join(dtype.name for dtype in outputs)
-    DiskCache("typings").save(key, words.encode(), name)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev._disk_cache import DiskCache
 from xdev.compile import cpu, cubins, digests, errors, loops, numba_cuda
 from xdev.compile.cubins import FUNCTION
 from xdev.compile.formulas import BITS, called
@@ -24,7 +23,6 @@ from xdev.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_written = DiskCache("writes")
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
 
 
@@ -60,12 +58,9 @@ def writes(grid: Grid) -> frozenset[int]:
 
     They are those which it cannot be compiled for when they are read-only.
     """
-    function, arguments = grid.function, grid.arguments
-    digest = digests.digest(function)
-    whole = "writes", *grid.parts, digests.environment()
-    key = None if digest is None else digests.joined(digest, *whole)
-    written = None if key is None else _written.load(key)
-    if written is None:
+    arguments = grid.arguments
+
+    def make() -> tuple[bytes, str]:
         _host_function(grid)
         places = bytearray()
         for k, own in enumerate(arguments):
@@ -75,10 +70,11 @@ def writes(grid: Grid) -> frozenset[int]:
                 _host_function(replace(grid, arguments=parts))
             except TypeError:
                 places.append(k)
-        written = bytes(places)
-        if key is not None:
-            _written.save(key, written, function.__name__)
-    return frozenset(written)
+        return bytes(places), ""
+
+    digest, name = digests.digest(grid.function), grid.function.__name__
+    places, _ = digests.load_or_compile("writes", digest, grid.parts, name, make)
+    return frozenset(places)
 
 
 @_optional.numba_unset()

@@ -261,22 +261,24 @@ class ScalarFunction:
 
         And the function's digest, None where it cannot be kept on disk.
         """
-        digest = _digested(function)[0]
-        key = digests.typing_key(digest, rules.inputs, rules.words) if digest else ""
-        outputs = digests.load_typing(key) if key else None
-        if digest:
-            digest = digests.joined(digest, rules.words)
-        if outputs is None:
+        own = _digested(function)[0]
+        digest = own and digests.joined(own, rules.words)
+        unchanged = cache(partial(_has, function, rules, digest))
+
+        def infer() -> tuple[bytes, str]:
             from xdev.compile import cpu
 
             typed = self._typed(function, rules)
             inferred = cpu.infer(typed.function, rules.inputs)
             outputs = rules.outputs(typed.returned, inferred)
-            if not _has(function, rules, digest):
-                digest = None
-            elif key:
-                digests.save_typing(key, outputs, self.name)
-        return outputs, digest
+            return " ".join(dtype.name for dtype in outputs).encode(), ""
+
+        parts = [dtype.name for dtype in rules.inputs], rules.words
+        names, _ = digests.load_or_compile(
+            "typings", own, parts, self.name, infer, unchanged
+        )
+        outputs = tuple(map(np.dtype, names.decode().split()))
+        return outputs, digest if unchanged() else None
 
     def _typed(self, function: Callable[..., Any], rules: Rules) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
