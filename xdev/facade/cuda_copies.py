@@ -525,7 +525,7 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     indices = straight(indices)
     out = new((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype)
     index = cpp_name(indices.dtype)
-    program = Program(f"xdev::take_rows<uint4,{index}>", slots=3)
+    program = Program(f"xdev::take<uint4,{index},false>", slots=3)
     sizes = row // WORD, x.shape[axis], indices.size, count
     run(program, blocks_of(count), [x, out, indices], *sizes)
     return out
@@ -544,7 +544,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
         return NotImplemented
     x, indices = straight(x), straight(indices)
     out = new(indices.shape, x.dtype)
-    name = f"xdev::take_words<{word},{cpp_name(indices.dtype)}>"
+    name = f"xdev::take<{word},{cpp_name(indices.dtype)},true>"
     sizes = prod(behind), x.shape[axis], indices.shape[axis], indices.size
     run(Program(name, slots=3), blocks_of(out.size), [x, out, indices], *sizes)
     return out

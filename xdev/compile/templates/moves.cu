@@ -18,6 +18,18 @@ __device__ inline unsigned int lanes_below()
     return (1u << threadIdx.x % WARP) - 1;
 }
 
+// The sum of the values of a warp's lanes up to a thread's own.
+template <class T>
+__device__ inline T sum_upto(T value)
+{
+#pragma unroll
+    for (int distance = 1; distance < WARP; distance *= 2) {
+        const T more = __shfl_up_sync(~0u, value, distance);
+        if (int(threadIdx.x % WARP) >= distance) value += more;
+    }
+    return value;
+}
+
 // Unsigned keys in the order of numbers: NaN is last, -0 equals 0.
 template <int BYTES> struct unsigned_of;
 template <> struct unsigned_of<1> { using type = unsigned char; };
@@ -30,9 +42,6 @@ template <> constexpr unsigned long long INFINITE<half> = 0x7c00;
 template <> constexpr unsigned long long INFINITE<float> = 0x7f800000;
 template <> constexpr unsigned long long INFINITE<double> = 0x7ff0000000000000;
 
-template <class T> constexpr bool has_sign = same<T, signed char> || same<T, short> ||
-                                             same<T, int> || same<T, long long>;
-
 template <class T, bool DESCENDING>
 struct Key {
     using Bits = typename unsigned_of<sizeof(T)>::type;
@@ -44,7 +53,7 @@ struct Key {
         if constexpr (floating) {
             if (Bits(x & ~SIGN) > INFINITE<T>) x = LAST;
             else x = x & SIGN ? ~x : x ^ SIGN;
-        } else if constexpr (has_sign<T>) {
+        } else if constexpr (T(-1) < T(0)) {
             x ^= SIGN;
         }
         return DESCENDING ? ~x : x;
@@ -53,7 +62,7 @@ struct Key {
     {
         if (DESCENDING) key = ~key;
         if constexpr (floating) return key & SIGN ? key ^ SIGN : ~key;
-        return has_sign<T> ? key ^ SIGN : key;
+        else return T(-1) < T(0) ? key ^ SIGN : key;
     }
     __device__ static int digit(Bits key, int shift)
     {
@@ -146,12 +155,7 @@ __global__ void __launch_bounds__(BLOCK) sort_lines(const __grid_constant__ Orde
             constexpr int each = DIGITS / WARP;
             int sum = 0;
             for (int k = 0; k < each; ++k) sum += totals[lane * each + k];
-            int below = sum;
-            for (int distance = 1; distance < WARP; distance *= 2) {
-                const int more = __shfl_up_sync(~0u, below, distance);
-                if (lane >= distance) below += more;
-            }
-            below -= sum;
+            int below = sum_upto(sum) - sum;
             for (int k = 0; k < each; ++k) {
                 const int count = totals[lane * each + k];
                 totals[lane * each + k] = below;
@@ -233,7 +237,6 @@ __global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order
 {
     __shared__ Size parts[WARPS];
     Size* counts = p.target.get<Size*>();
-    const int lane = threadIdx.x % WARP;
     Size carry = 0;
     for (Size tile = 0; tile < p.length; tile += BLOCK * ITEMS) {
         const Size first = tile + threadIdx.x * ITEMS;
@@ -243,12 +246,7 @@ __global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order
             own[i] = first + i < p.length ? counts[first + i] : 0;
             sum += own[i];
         }
-        Size upto = sum;
-#pragma unroll
-        for (int distance = 1; distance < WARP; distance *= 2) {
-            const Size more = __shfl_up_sync(~0u, upto, distance);
-            if (lane >= distance) upto += more;
-        }
+        const Size upto = sum_upto(sum);
         Size total;
         Size before = carry + sum_before(parts, upto, &total) + upto - sum;
 #pragma unroll
@@ -288,7 +286,20 @@ __global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Ord
     }
 }
 
-// Rows of words, of matrices one after the other; indices count from the end too.
+// Write a thread's words of a result: ``word(at)`` is each, by its place.
+template <class Word, class Function>
+__device__ inline void fill(Slot target, Size count, Function word)
+{
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
+        if (at >= count) return;
+        target.get<Word*>()[at] = word(unsigned(at));
+    }
+}
+
+// Rows of words, of matrices one after the other; or each word by an index of its own.
+// Indices count from the end too.
 struct Take {
     Slot source, target, indices;
     Size words, rows, taken, count;  // of a row, of a matrix, of the indices, of all
@@ -301,36 +312,17 @@ __device__ inline Size wrapped(Size place, Size rows)
     return place < 0 ? place + rows : place;
 }
 
-template <class Word, class Index>
-__global__ void __launch_bounds__(BLOCK) take_rows(const __grid_constant__ Take p)
+template <class Word, class Index, bool EACH>
+__global__ void __launch_bounds__(BLOCK) take(const __grid_constant__ Take p)
 {
+    const Word* source = p.source.get<const Word*>();
     const Index* indices = p.indices.get<const Index*>();
     const unsigned int words = p.words, taken = p.taken;
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
-        if (at >= p.count) return;
-        const unsigned int row = unsigned(at) / words, word = unsigned(at) % words;
-        const Size place = row / taken * p.rows + wrapped(indices[row % taken], p.rows);
-        p.target.get<Word*>()[at] =
-            p.source.get<const Word*>()[place * words + word];
-    }
-}
-
-// Likewise, each word by an index of its own.
-template <class Word, class Index>
-__global__ void __launch_bounds__(BLOCK) take_words(const __grid_constant__ Take p)
-{
-    const Index* indices = p.indices.get<const Index*>();
-    const unsigned int words = p.words, matrix = p.words * p.taken;
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
-        if (at >= p.count) return;
-        const Size row = unsigned(at) / matrix * p.rows + wrapped(indices[at], p.rows);
-        p.target.get<Word*>()[at] =
-            p.source.get<const Word*>()[row * words + unsigned(at) % words];
-    }
+    fill<Word>(p.target, p.count, [&](unsigned int at) {
+        const unsigned int row = at / words, word = at % words;
+        const Size place = wrapped(indices[EACH ? at : row % taken], p.rows);
+        return source[(row / taken * p.rows + place) * words + word];
+    });
 }
 
 // Put equal upper halves of words in the order of the lower ones, where few are equal:
@@ -364,18 +356,14 @@ template <class Word>
 __global__ void __launch_bounds__(BLOCK) join(const __grid_constant__ Join p)
 {
     const unsigned int width = p.width;
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
-        if (at >= p.count) return;
-        const unsigned int row = unsigned(at) / width, word = unsigned(at) % width;
+    fill<Word>(p.target, p.count, [&](unsigned int at) {
+        const unsigned int row = at / width, word = at % width;
         int part = 0;
         while (word >= p.end[part]) ++part;
         const Size begin = part ? p.end[part - 1] : 0;
         const Size place = row * p.pitch[part] + p.start[part] + word - begin;
-        p.target.get<Word*>()[at] =
-            p.source[part].get<const Word*>()[place];
-    }
+        return p.source[part].get<const Word*>()[place];
+    });
 }
 
 // Zero outside the columns that rows begin, or end, with.
@@ -387,17 +375,13 @@ struct Triangle {
 template <class Word, bool LOWER>
 __global__ void __launch_bounds__(BLOCK) triangle(const __grid_constant__ Triangle p)
 {
+    const Word* source = p.source.get<const Word*>();
     const unsigned int rows = p.rows, columns = p.columns;
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-        const Size at = (blockIdx.x * Size(ITEMS) + i) * BLOCK + threadIdx.x;
-        if (at >= p.count) return;
-        const Size row = unsigned(at) / columns % rows, column = unsigned(at) % columns;
+    fill<Word>(p.target, p.count, [&](unsigned int at) {
+        const Size row = at / columns % rows, column = at % columns;
         const Size over = column - row - p.diagonal;  // 0 on the diagonal
-        const bool kept = LOWER ? over <= 0 : over >= 0;
-        p.target.get<Word*>()[at] =
-            kept ? p.source.get<const Word*>()[at] : Word{};
-    }
+        return (LOWER ? over <= 0 : over >= 0) ? source[at] : Word{};
+    });
 }
 
 template <class T>

@@ -130,26 +130,11 @@ struct Reader {
 
     __device__ T all(const chunk<Storage, LANES>& block, Size start) const
     {
-        if constexpr (PLACED) {
-            T total = begun(value(block.value), start);
-#pragma unroll
-            for (int i = 1; i < LANES; ++i) {
-                total = follow(total, begun(value(block.value + i), start + i));
-            }
-            return total;
-        } else {
-            return sum(block);
-        }
-    }
-
-    __device__ T sum(const chunk<Storage, LANES>& block) const
-    {
-        R total = value(block.value);
-#pragma unroll
-        for (int i = 1; i < LANES; ++i) total = apply(total, value(block.value + i));
         if constexpr (MOMENTS) {
+            R total = value(block.value), squares = 0;
+#pragma unroll
+            for (int i = 1; i < LANES; ++i) total = apply(total, value(block.value + i));
             const R mean = total / R(LANES);
-            R squares = 0;
 #pragma unroll
             for (int i = 0; i < LANES; ++i) {
                 const R step = value(block.value + i) - mean;
@@ -157,6 +142,11 @@ struct Reader {
             }
             return {R(LANES), mean, squares};
         } else {
+            T total = begun(value(block.value), start);
+#pragma unroll
+            for (int i = 1; i < LANES; ++i) {
+                total = follow(total, begun(value(block.value + i), start + i));
+            }
             return total;
         }
     }
@@ -229,11 +219,8 @@ struct Reader {
         } else {
             chunk<Storage, WIDE> block;
             const Storage* from = reinterpret_cast<const Storage*>(data + i * step);
-            if (block.aligned(from)) {
-                block.load(from);
-            } else {
-                block.load_any(from);
-            }
+            if (block.aligned(from)) block.load(from);
+            else block.load_any(from);
 #pragma unroll
             for (int k = 0; k < WIDE; ++k) {
                 part[k] = {begun(value(block.value + k), i), true};
