@@ -1,10 +1,9 @@
 """Names for all that a function computes: its code, and the values that the code reads.
 
 They are the keys of what is kept of it on disk, compiled code and what was inferred,
-with what that depends on besides: compilers, settings, our own code. What changes
-nothing is left out: where the function stands, what it is called, what its docstring
-says. A value that no text tells in full, such as an object of a user's class, leaves
-the function without a digest.
+with what that depends on besides: compilers, settings, our own code. Where the function
+stands and what it is called is left out. A value that no text tells in full, such as an
+object of a user's class, leaves the function without a digest.
 """
 
 from __future__ import annotations
@@ -88,7 +87,6 @@ LIBRARIES = frozenset({"builtins", "math", "cmath", "operator", "numpy", "numba"
 # They know their names.
 NAMED = {BuiltinFunctionType, FunctionType, type, type(np.real)}
 REGISTRIES = ("numba.core.typing.templates", "numba.cuda.typing.templates")
-HAS_DOCSTRING = 0x4000000  # a code object's flag
 
 
 def digest(
@@ -108,10 +106,8 @@ def digest(
     Examples
     --------
     >>> def scaled(x, factor=2.0):
-    ...     "Return a multiple."
     ...     return x * factor
     >>> def other(x, factor=2.0):
-    ...     "Return the same."
     ...     return x * factor
     >>> digest(scaled) == digest(other) == digest(scaled)
     True
@@ -227,14 +223,11 @@ class _Digester:
         self.value(value)
 
     def _code(self, code: CodeType) -> None:
-        """Take in instructions and constants; not line numbers, nor a docstring."""
+        """Take in instructions and constants, not line numbers."""
         shape = code.co_argcount, code.co_kwonlyargcount, code.co_flags
         self._text("code", *shape, code.co_code, code.co_names, code.co_varnames)
         self._text(code.co_freevars, code.co_cellvars, code.co_exceptiontable)
-        constants = code.co_consts
-        if constants and isinstance(constants[0], str) and _documented(code):
-            constants = ("", *constants[1:])
-        self.value(constants)
+        self.value(code.co_consts)
 
     def _text(self, *words: object) -> None:
         self.found.update(repr(words).encode() + b"\n")
@@ -256,13 +249,6 @@ def replaced() -> frozenset[int]:
                 if module and not _library(module) and not module.startswith("xdev."):
                     ids.add(id(value))
     return frozenset(ids)
-
-
-def _documented(code: CodeType) -> bool:
-    """Say whether a text that is the first constant is the docstring."""
-    if sys.version_info >= (3, 14):
-        return bool(code.co_flags & HAS_DOCSTRING)
-    return not code.co_name.startswith("<")
 
 
 def _library(module: str | None) -> bool:
@@ -291,7 +277,6 @@ def _of_library(value: Any) -> bool:
 # What compiled code depends on but the function.
 
 COMPILERS = ("numba", "llvmlite", "numpy")
-CONFIGURATION = ".numba_config.yaml"  # Numba reads it where a process starts
 VARIABLES = ("NUMBA_", "LLVMLITE_", "CUDA_HOME", "CUDA_PATH")
 HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}  # they leave machine code alone
 SOURCES = (".py", ".cu", ".cuh")
@@ -300,9 +285,11 @@ SOURCES = (".py", ".cu", ".cuh")
 def environment() -> str:
     """Return what compiled code depends on but the function: compilers, our own code.
 
-    And the compilers' settings, by the environment and Numba's file.
+    And the compilers' settings, by the environment.
     """
-    return joined(_installed(), _settings())
+    names = {name for name in os.environ if name.startswith(VARIABLES)} - HARMLESS
+    settings = [(name, os.environ.get(name)) for name in sorted(names)]
+    return joined(_installed(), settings)
 
 
 @cache
@@ -325,17 +312,6 @@ def _installed() -> str:
                 elif "." not in entry.name and not entry.name.startswith("_"):
                     folders.append(entry.path)
     return joined(*parts)
-
-
-def _settings() -> tuple[object, ...]:
-    """Return what Numba is told by the environment, and by a file."""
-    names = [name for name in os.environ if name.startswith(VARIABLES)]
-    variables = [(name, os.environ.get(name)) for name in sorted({*names} - HARMLESS)]
-    try:
-        with open(CONFIGURATION, "rb") as file:  # noqa: PTH123 - pathlib loads more
-            return variables, file.read()
-    except OSError:
-        return variables, b""
 
 
 # What is kept on disk under these names.
