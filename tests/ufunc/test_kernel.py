@@ -221,20 +221,20 @@ def test_a_swap_compares_bits(device):
 
 
 @pytest.mark.parametrize(
-    ("char", "update", "message"),
+    ("char", "update", "given"),
     [
-        ("D", lambda i, x: atomic.add(x, i, 1), "cannot update elements of complex128"),
-        ("i", lambda i, x: atomic.add(x, (i, i), 1), "takes an integer or a tuple"),
-        ("i", lambda i, x: atomic.min(i, i, x[i]), "takes an array, not int64"),
-        ("i", lambda i, x: atomic.add(x, i, 1j), "takes real numbers for values"),
+        ("D", lambda i, x: atomic.add(x, i, 1), r"array\(complex128"),
+        ("i", lambda i, x: atomic.add(x, (i, i), 1), r"array.*UniTuple\(int64 x 2\)"),
+        ("i", lambda i, x: atomic.min(i, i, x[i]), "int64, int64, int32"),
+        ("i", lambda i, x: atomic.add(x, i, 1j), "array.*complex128"),
     ],
 )
-def test_what_cannot_be_updated_is_refused(device, char, update, message):
+def test_what_cannot_be_updated_is_refused(device, char, update, given):
     def run(i, x):
         update(i, x)
 
     (x,) = there(device, np.zeros(3, char))
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=rf"takes an array that .*: not \({given}"):
         xdev.kernel(run)[3](x)
 
 

@@ -453,21 +453,14 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
     numba = _optional.numba()
     types = numba.core.types
     real = types.Integer | types.Float | types.Boolean
-    message = None
     axes = index if isinstance(index, types.BaseTuple) else [index]
-    if not isinstance(a, types.Array):
-        message = f"takes an array, not {a}"
-    elif not a.mutable:
-        message = "cannot write a read-only array"
-    elif str(a.dtype) not in UPDATED:
-        message = f"cannot update elements of {a.dtype}: use {', '.join(UPDATED)}"
-    elif len(axes) != a.ndim or not all(isinstance(k, types.Integer) for k in axes):
-        message = (
-            "takes an integer or a tuple of them for an index, one for each of "
-            f"{a.ndim} axes, not {index}"
+    array = isinstance(a, types.Array) and a.mutable and str(a.dtype) in UPDATED
+    integers = all(isinstance(k, types.Integer) for k in axes)
+    numbers = all(isinstance(x, real) for x in values)
+    if not (array and integers and numbers and len(axes) == a.ndim):
+        given = ", ".join(map(str, (a, index, *values)))
+        raise numba.core.errors.TypingError(
+            f"xdev.atomic.{name}({FORMS.get(name, THREE)}) takes an array that may be "
+            f"written, of {', '.join(UPDATED)}, an integer for each of its axes, and "
+            f"real numbers: not ({given})"
         )
-    elif not all(isinstance(x, real) for x in values):
-        message = f"takes real numbers for values, not {', '.join(map(str, values))}"
-    if message is not None:
-        call = f"xdev.atomic.{name}({FORMS.get(name, THREE)})"
-        raise numba.core.errors.TypingError(f"{call} {message}")
