@@ -73,9 +73,6 @@ PLAIN = {
     rf"{_CALL}(?:npy_|array_|arr_)?(?P<name>\w+)\((?P<all>.*\barray\(.*)\)": (
         rf"compiled code has no \g<name> of an array{_LOOP}: not \g<name>(\g<all>)"
     ),
-    r"scipy .* is required for linear algebra.*": (
-        f"compiled code has no linear algebra{_LOOP}"
-    ),
     rf"{_CALL}(?:exception_match|mark_try_block)\(.*|'\w+' object has no attribute "
     r"'(?:set_try_status|exc_class)'|Illegal IR, del .*|The use of yield in a .*"
     r"|The 'with\b.*|Unsupported context .*|Use of unsupported opcode .*": (
@@ -83,21 +80,21 @@ PLAIN = {
         "errors that are told apart: test the values first, write a loop, import at "
         "the top of the module, return what is computed"
     ),
-    rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
+    rf"{_CALL}(.*)|{_GLOBAL}'(?:builtin_function_or_method|function)'>|"
+    r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
+        rf"compiled code has no \1\2\3{_NONE}"
+    ),
     # So it says where a function is known, but not for these types, or a type is not.
     r"Implementation function returned by `@overload` .*|(float128|complex256)"
-    r"|<class '[\w.]+\.\w+'>": (
-        f"compiled code has no such function or type, as sorted and float128{_NONE}"
+    r"|<class '[\w.]+\.\w+'>|scipy .* is required for linear algebra.*": (
+        "compiled code has no such function or type, as sorted, linalg and float128"
+        f"{_NONE}"
     ),
     r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
         rf"compiled code has no \2.\1{_NONE}"
     ),
     rf"Unknown attribute '(\w+)' of type {_NUMBER}": (
         r"one number is there, a \g<number>, which has no '\1'"
-    ),
-    rf"{_GLOBAL}'(?:builtin_function_or_method|function)'>|"
-    r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
-        rf"compiled code has no \1\2{_NONE}"
     ),
     rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ}",
     r"(?:Can't unify return type from the following types:|Cannot unify) "
