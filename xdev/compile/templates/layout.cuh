@@ -14,31 +14,19 @@ struct Parameters {
     Slot slot[SLOTS];
     Index n;
     Index extent[DIMENSIONS];  // of the dimensions from the second on; [0] is unused
-    Index magic[DIMENSIONS];   // i / extent == (umulhi(i, magic) + i) >> shift
+    Index magic[DIMENSIONS];   // of 32 bits: i / extent == (umulhi(i, magic) + i) >> shift
     Index shift[DIMENSIONS];
     Offset stride[SLOTS][DIMENSIONS];  // bytes
 };
-
-__device__ inline unsigned int quotient(
-    unsigned int i, unsigned int, unsigned int magic, unsigned int shift)
-{
-    return (__umulhi(i, magic) + i) >> shift;
-}
-
-__device__ inline unsigned long long quotient(
-    unsigned long long i, unsigned long long extent, unsigned long long, unsigned long long)
-{
-    return i / extent;
-}
 
 // Take the last dimension's place off an index, which then counts the ones before.
 template <int SLOTS>
 __device__ inline Index split(Index& i, const Parameters<SLOTS>& p, int d)
 {
-    const Index q = quotient(i, p.extent[d], p.magic[d], p.shift[d]);
-    const Index place = i - q * p.extent[d];
-    i = q;
-    return place;
+    const Index own = i;
+    if constexpr (sizeof(Index) > 4) i /= p.extent[d];
+    else i = (__umulhi(i, p.magic[d]) + i) >> p.shift[d];
+    return own - i * p.extent[d];
 }
 
 }  // namespace xdev
