@@ -1,8 +1,8 @@
 """Compiled code on disk: private folders, in which any failure may be ignored.
 
-An entry is a file: a mark, how often it was loaded, a digest of its kind, its key and
-what follows, a line that tells when it was made and of what, and its body. The file's
-time of change is when it was last used: counting a load sets it.
+An entry is a file: a mark, a digest of its kind, its key and what follows, a line that
+tells when it was made and of what, and its body. The file's time of change is when it
+was last used.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ ROOM = LIMIT // 4  # bytes that are made free then
 LARGEST = LIMIT // 4  # bytes of a file that is read
 UNFINISHED = ".xdev-"  # how the name of a file that is being written begins
 MARK = b"xdev cache 2\n"
-COUNTER = 8  # bytes of the number of loads, which no digest is of
-DIGEST = hashlib.sha256().digest_size
-BODY = len(MARK) + COUNTER + DIGEST
+BODY = len(MARK) + hashlib.sha256().digest_size
 SHARED = stat.S_IWGRP | stat.S_IWOTH
 PLAIN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe does not wait
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -53,7 +51,7 @@ class DiskCache:
         self._kind = kind
 
     def load(self, key: str) -> bytes | None:
-        """Return what was saved under ``key``, and count the use.
+        """Return what was saved under ``key``, and note the use.
 
         None where there is none, where the entry is damaged or was saved under another
         key, and where it is not this user's alone.
@@ -62,11 +60,9 @@ class DiskCache:
             path = _folder(self._kind) / key
             entry = _read(path)
             if entry is not None:
-                loads, _, body = entry
-                count = ((loads + 1) % 2 ** (8 * COUNTER)).to_bytes(COUNTER, "little")
-                with suppress(OSError), _opened(path, os.O_WRONLY) as file:
-                    os.pwrite(file, count, len(MARK))
-                return body
+                with suppress(OSError):
+                    os.utime(path, follow_symlinks=False)
+                return entry[1]
         return None
 
     def save(self, key: str, body: bytes, name: str) -> None:
@@ -83,8 +79,7 @@ class DiskCache:
         """
         line = f"{int(time.time())} {' '.join(name.split())}\n".encode(errors="replace")
         content = line + body
-        digest = _digest(self._kind, key, content)
-        whole = MARK + bytes(COUNTER) + digest + content
+        whole = MARK + _digest(self._kind, key, content) + content
         if len(whole) > LARGEST:
             return
         with suppress(OSError, RuntimeError):
@@ -118,14 +113,13 @@ def files() -> Iterator[tuple[Path, os.stat_result]]:
                         yield path, os.fstat(file)
 
 
-def described(path: Path) -> tuple[int, float, str] | None:
-    """Return an entry's loads, when it was made and its name; None if it is damaged."""
+def described(path: Path) -> tuple[float, str] | None:
+    """Return when an entry was made, and its name; None if it is damaged."""
     with suppress(OSError):
         entry = _read(path)
         if entry is not None:
-            loads, line, _ = entry
-            seconds, _, name = line.partition(b" ")
-            return loads, float(seconds), name.decode()
+            seconds, _, name = entry[0].partition(b" ")
+            return float(seconds), name.decode()
     return None
 
 
@@ -198,16 +192,15 @@ def _digest(kind: str, key: str, content: bytes) -> bytes:
     return hashlib.sha256(f"{kind}/{key}\n".encode() + content).digest()
 
 
-def _read(path: Path) -> tuple[int, bytes, bytes] | None:
-    """Return the loads, the line and the body of an entry.
+def _read(path: Path) -> tuple[bytes, bytes] | None:
+    """Return the line and the body of an entry.
 
     None if it is damaged, or was not saved under this kind and key.
     """
     with _opened(path, os.O_RDONLY) as file:
         data = os.pread(file, os.fstat(file).st_size + 1, 0)
-    start, content = len(MARK), data[BODY:]
-    digest = _digest(path.parent.name, path.name, content)
-    if not data.startswith(MARK) or digest != data[start + COUNTER : BODY]:
+    content = data[BODY:]
+    if data[:BODY] != MARK + _digest(path.parent.name, path.name, content):
         return None
     line, _, body = content.partition(b"\n")
-    return int.from_bytes(data[start : start + COUNTER], "little"), line, body
+    return line, body

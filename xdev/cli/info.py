@@ -144,18 +144,18 @@ def listed(options: argparse.Namespace) -> int:
     entries: list[dict[str, Any]] = []
     files = sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime)
     for path, status in files[: None if options.all or options.json else LATEST]:
-        hits, saved, name = _disk_cache.described(path) or (0, now, "(damaged)")
+        saved, name = _disk_cache.described(path) or (now, "(damaged)")
         entry = {"kind": path.parent.name, "name": name, "nbytes": status.st_size}
-        entries.append(entry | {"age": now - saved, "hits": hits})
+        entries.append(entry | {"age": now - saved})
     if options.json:
         print_json(cache_facts() | {"entries": entries})
         return 0
     print(*cache_summary().values(), sep="\n")
     if entries:
-        print(f"{'kind':<8} {'function':<36} {'size':>12} {'age':>8} {'hits':>8}")
-    for kind, name, nbytes, seconds, hits in map(dict.values, entries):
+        print(f"{'kind':<8} {'function':<36} {'size':>12} {'age':>8}")
+    for kind, name, nbytes, seconds in map(dict.values, entries):
         size, age = text_of(nbytes), f"{seconds / DAY:.1f} d"
-        print(f"{kind:<8} {name:<36.36} {size:>12} {age:>8} {hits:>8}")
+        print(f"{kind:<8} {name:<36.36} {size:>12} {age:>8}")
     if len(files) > len(entries):
         print(f"and {len(files) - len(entries):,} more: xdev cache --all")
     return 0
