@@ -27,8 +27,8 @@ ALL = 0x1F
 
 # Integers' quotients, remainders, shifts and powers, which are NumPy's.
 #
-# Nothing here is undefined, whatever the operands: LLVM may forget a test for a
-# divisor of zero, which the processor traps, where a product that is zero has
+# On the CPU nothing here is undefined, whatever the operands: LLVM may forget a test
+# for a divisor of zero, which the processor traps, where a product that is zero has
 # overflowed.
 
 
@@ -58,21 +58,8 @@ def ignore_flag(_builder: Any, _condition: Any, _exception: int) -> None:
     """Emit nothing."""
 
 
-def opaque(builder: Any, value: Any) -> Any:
-    """Emit a copy of which LLVM knows nothing; NVVM has no ``freeze``."""
-    ir, own = _optional.llvm_ir(), value.type
-    if isinstance(value, ir.Constant):
-        return value
-    word = ir.IntType(max(own.width, 32))
-    letter = {32: "r", 64: "l"}[word.width]
-    kind, text = ir.FunctionType(word, [word]), f"mov.b{word.width} $0, $1;"
-    wide = value if word == own else builder.zext(value, word)
-    copy = builder.asm(kind, text, f"={letter},{letter}", [wide], side_effect=False)
-    return copy if word == own else builder.trunc(copy, own)
-
-
 def unchanged(_builder: Any, value: Any) -> Any:
-    """Return a value that has not overflowed."""
+    """Return the value: on CUDA no division traps, and NVVM has no ``freeze``."""
     return value
 
 

@@ -48,15 +48,14 @@ INTEGERS = ["divmod", "floor_divide", "fmod", "left_shift", "remainder", "right_
 
 
 @cache
-def _table(root: str, *, wrapping: bool) -> Table:
+def _table(root: str) -> Table:
     """Return the entries, by function and NumPy's kind of its arguments."""
     own: dict[str, Any] = {
         "settled": formulas.frozen,
         "raise_flag": formulas.raise_flag,
     }
     if root == CUDA:
-        settled = formulas.unchanged if wrapping else formulas.opaque
-        own = {"settled": settled, "raise_flag": formulas.ignore_flag}
+        own = {"settled": formulas.unchanged, "raise_flag": formulas.ignore_flag}
     integers = partial(formulas.Integers, **own)
     integral = {name: _integral(integers, name) for name in INTEGERS}
     integral["lcm"] = _python(formulas.lcm)
@@ -301,7 +300,7 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         CUDA: ("target", "CUDATargetContext"),
     }[root]
     owner = getattr(importlib.import_module(f"{root}.{place}"), name)
-    entries = _table(root, wrapping=wrapping)
+    entries = _table(root)
     wrap = importlib.import_module(f"{root}.core.base")._wrap_impl  # noqa: SLF001
     usual_function, usual_ufunc = owner.get_function, owner.get_ufunc_info
 
@@ -435,7 +434,7 @@ def unraising(root: str = CPU, *, wrapping: bool = False) -> Iterator[None]:
 
     What the user compiled, or compiles meanwhile, for the CPU, keeps the error model
     that it has; CUDA has no other, and there the caller has the compiler's lock.
-    Functions of numbers are those of the table above, which knows what ``wrapping`` is.
+    Functions of numbers are those of the table above; ``wrapping`` is :func:`served`'s.
     """
     core = _optional.numba().core
     base = importlib.import_module(f"{root}.core.base").BaseContext
