@@ -87,7 +87,7 @@ def _real(root: str) -> dict[str, Entry]:
     """Return the entries of real numbers that are no operators."""
     named = {"ldexp": _python(_ldexp), "sign": _python(_sign)}
     if root == CPU:
-        return named | {"cbrt": _real_library("cbrt")}
+        return named | {name: _real_library(name) for name in ("cbrt", "fmod")}
     named |= {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(formulas, name))
@@ -95,10 +95,10 @@ def _real(root: str) -> dict[str, Entry]:
 
 
 def _divisions(*, library: bool) -> dict[str, Entry]:
-    """Return those of whole quotients; on CUDA, LLVM's own rest is rounded."""
+    """Return those of whole quotients."""
 
     def fmod(builder: Any, x: Any, y: Any) -> Any:
-        return builder.frem(x, y) if library else _called(builder, "__nv_fmod", x, y)
+        return _called(builder, "fmod" if library else "__nv_fmod", x, y)
 
     def floor(builder: Any, x: Any) -> Any:
         if not library:

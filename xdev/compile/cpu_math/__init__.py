@@ -137,7 +137,6 @@ SYMBOLS = {
     for spelling in (f"llvm.{name}.f{kind.width}", f"{name}{suffix}")
 }
 CALLED = re.compile(r"@([\w.]+)\(")
-REMAINDER = r"= frem ((?:\w+ )*){0} ([^,]+), ([^,\n]+)"
 
 
 @final
@@ -177,7 +176,7 @@ def vectorized(library: Any) -> Any:
     """
     llvm = _optional.llvm()
     module = library._get_module_for_linking()  # noqa: SLF001
-    text = _calling(str(module))
+    text = str(module)
     used = {name for name in CALLED.findall(text) if name in SYMBOLS}
     if not used or not _has_fma():
         return library
@@ -195,17 +194,6 @@ def _has_fma() -> bool:
     context = _optional.numba().core.registry.cpu_target.target_context
     triple, _, features = context.codegen().magic_tuple()
     return not triple.startswith("x86") or "+fma," in f"{features},"
-
-
-def _calling(text: str) -> str:
-    """Write remainders as calls, which LLVM makes of them in the end."""
-    for kind, name in ("float", "fmodf"), ("double", "fmod"):
-        call = rf"= call \1{kind} @{name}({kind} \2, {kind} \3)"
-        declared = f"@{name}(" in text
-        text, count = re.subn(REMAINDER.format(kind), call, text)
-        if count and not declared:
-            text += f"declare {kind} @{name}({kind}, {kind})\n"
-    return text
 
 
 def _renamed(call: re.Match[str]) -> str:
