@@ -59,14 +59,12 @@ class Indexed:
 
 def closed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a plain function whose callees, which it names, are compiled ones."""
-    plain: Any = function
-    namespace = digests.named_globals(plain)
-    for name in plain.__code__.co_names:
-        callee = plain.__globals__.get(name)
-        if isinstance(callee, FunctionType):
-            namespace[name] = cpu.device_function(closed(callee))
-    copy = FunctionType(plain.__code__, namespace, plain.__name__, plain.__defaults__)
-    copy.__doc__ = plain.__doc__
+
+    def compiled(value: Any) -> Any:
+        plain = isinstance(value, FunctionType)
+        return cpu.device_function(closed(value)) if plain else value
+
+    copy: Callable[..., Any] = digests.copied(function, compiled)
     return copy
 
 

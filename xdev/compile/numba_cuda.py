@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib
 from contextlib import contextmanager
 from threading import get_ident
-from types import CellType, FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile import cubins, numpy_functions
-from xdev.compile.digests import named_globals
+from xdev.compile.digests import copied
 from xdev.compile.errors import explained
 from xdev.compile.formulas import computed
 
@@ -210,19 +210,7 @@ def _device(function: Any) -> Any:
 
     So are the functions inside that Numba compiled, which this one does not know.
     """
-    namespace, cells = named_globals(function), function.__closure__ or ()
-    for name in function.__code__.co_names:
-        if name in namespace:  # the others are builtins, and attributes
-            namespace[name] = _called(namespace[name])
-    closure = tuple(CellType(_called(cell.cell_contents)) for cell in cells)
-    plain = FunctionType(
-        function.__code__,
-        namespace,
-        function.__name__,
-        function.__defaults__,
-        closure or None,
-    )
-    return _mlir("cuda").jit(plain, device=True)
+    return _mlir("cuda").jit(copied(function, _called), device=True)
 
 
 def _called(value: Any) -> Any:
