@@ -54,15 +54,6 @@ def raise_flag(builder: Any, condition: Any, exception: int) -> None:
         called(builder, "feraiseexcept", number, number(exception))
 
 
-def ignore_flag(_builder: Any, _condition: Any, _exception: int) -> None:
-    """Emit nothing."""
-
-
-def unchanged(_builder: Any, value: Any) -> Any:
-    """Return the value: on CUDA no division traps, and NVVM has no ``freeze``."""
-    return value
-
-
 @final
 class Integers:
     """Emits NumPy's functions of integers of one type.
@@ -73,29 +64,19 @@ class Integers:
         Where instructions go.
     signed : bool
         Whether the integers have signs.
-    settled : callable
-        Emits a value about which LLVM assumes nothing: ``settled(builder, value)``.
-    raise_flag : callable
-        Emits that NumPy tells of a floating point exception where a condition holds:
-        ``raise_flag(builder, condition, exception)``.
+    host : bool
+        Whether they are for the CPU, on which divisions trap, and NumPy tells of
+        floating point exceptions.
     """
 
-    def __init__(
-        self,
-        builder: Any,
-        *,
-        signed: bool,
-        settled: Callable[[Any, Any], Any],
-        raise_flag: Callable[[Any, Any, int], None],
-    ) -> None:
-        self._builder, self._signed = builder, signed
-        self._settled, self._raise_flag = settled, raise_flag
+    def __init__(self, builder: Any, *, signed: bool, host: bool) -> None:
+        self._builder, self._signed, self._host = builder, signed, host
 
     def divmod(self, x: Any, y: Any) -> list[Any]:
         """Emit ``divmod(x, y)``."""
         quotient, rest, overflow = self._floored(x, y)
-        if overflow is not None:
-            self._raise_flag(self._builder, overflow, OVER)
+        if overflow is not None and self._host:
+            raise_flag(self._builder, overflow, OVER)
         return [quotient, rest]
 
     def floor_divide(self, x: Any, y: Any) -> Any:
@@ -130,9 +111,11 @@ class Integers:
         By zero both are zero.
         """
         b, word = self._builder, x.type
-        x, y = self._settled(b, x), self._settled(b, y)
+        if self._host:
+            x, y = frozen(b, x), frozen(b, y)
         by_zero = b.icmp_unsigned("==", y, word(0))
-        self._raise_flag(b, by_zero, DIVIDE)
+        if self._host:
+            raise_flag(b, by_zero, DIVIDE)
         unsafe, overflow = by_zero, None
         if self._signed:
             least = b.icmp_unsigned("==", x, word(-1 << (word.width - 1)))

@@ -50,13 +50,7 @@ INTEGERS = ["divmod", "floor_divide", "fmod", "left_shift", "remainder", "right_
 @cache
 def _table(root: str) -> Table:
     """Return the entries, by function and NumPy's kind of its arguments."""
-    own: dict[str, Any] = {
-        "settled": formulas.frozen,
-        "raise_flag": formulas.raise_flag,
-    }
-    if root == CUDA:
-        own = {"settled": formulas.unchanged, "raise_flag": formulas.ignore_flag}
-    integers = partial(formulas.Integers, **own)
+    integers = partial(formulas.Integers, host=root == CPU)
     integral = {name: _integral(integers, name) for name in INTEGERS}
     integral["lcm"] = _python(formulas.lcm)
     integral["power"] = _python(formulas.integer_power)
