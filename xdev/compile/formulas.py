@@ -8,14 +8,11 @@ from __future__ import annotations
 import math
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from xdev import _optional
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 # Floating point exceptions, as C's ``feraiseexcept`` and its like number them.
 
@@ -169,26 +166,14 @@ def lcm(x: Any, y: Any) -> Any:
 FLOAT_BITS = {"float": 32, "double": 64}  # of LLVM's types
 
 
-def float_divmod(
-    builder: Any,
-    values: Sequence[Any],
-    fmod: Callable[..., Any],
-    floor: Callable[..., Any],
-) -> tuple[Any, Any]:
-    """Emit ``x // y`` and ``x % y``, of CPython's and NumPy's algorithm.
-
-    Parameters
-    ----------
-    builder : LLVM instruction builder
-        Where instructions go.
-    values : two LLVM values
-        Floats of one type.
-    fmod, floor : callable
-        ``fmod(builder, x, y)`` and ``floor(builder, x)`` emit C's functions.
-    """
-    x, y = values
-    ir, b, real = _optional.llvm_ir(), builder, x.type
-    word = ir.IntType(FLOAT_BITS[str(real)])
+def float_divmod(b: Any, x: Any, y: Any, *, host: bool) -> tuple[Any, Any]:
+    """Emit ``x // y`` and ``x % y`` of floats, of CPython's and NumPy's algorithm."""
+    ir, real = _optional.llvm_ir(), x.type
+    width = FLOAT_BITS[str(real)]
+    word, suffix = ir.IntType(width), {32: "f", 64: ""}[width]
+    fmod, floor = f"__nv_fmod{suffix}", f"__nv_floor{suffix}"
+    if host:
+        fmod, floor = f"fmod{suffix}", f"llvm.floor.f{width}"
     sign = ir.Constant(word, -1 << (word.width - 1))
     zero, one, half, nan = (ir.Constant(real, v) for v in (0.0, 1.0, 0.5, float("nan")))
 
@@ -201,7 +186,8 @@ def float_divmod(
     by_zero = b.fcmp_ordered("==", y, zero)
     lost = b.select(by_zero, x, nan)
     undefined = b.fdiv(b.fsub(lost, lost), zero)
-    rest = fmod(b, b.select(by_zero, one, x), b.select(by_zero, one, y))
+    valid = (b.select(by_zero, one, value) for value in (x, y))
+    rest = called(b, fmod, real, *valid)
     quotient = b.fdiv(b.fsub(x, rest), y)  # x / y where that is 0
     # The rest has the divisor's sign, and the quotient is whole but for rounding.
     there, signs = b.fcmp_unordered("!=", rest, zero), b.xor(bits(rest), bits(y))
@@ -211,7 +197,7 @@ def float_divmod(
     quotient = b.fsub(quotient, b.select(other, one, zero))
     there = b.fcmp_unordered("!=", quotient, zero)
     finite = b.select(by_zero, one, quotient)
-    down = floor(b, finite)
+    down = called(b, floor, real, finite)
     above = b.icmp_signed(">", bits(b.fsub(finite, down)), bits(half))
     whole = b.fadd(down, b.select(above, one, zero))
     whole = b.select(there, whole, signed_zero(b.xor(bits(x), bits(y))))

@@ -57,7 +57,7 @@ def _table(root: str) -> Table:
     named: dict[str, dict[str, Entry]] = {
         "i": integral,
         "u": integral | {"sign": _python(formulas.unsigned_sign)},
-        "f": _real(root) | _divisions(library=root == CPU),
+        "f": _real(root) | _divisions(host=root == CPU),
         "c": _complex(library=root == CPU),
     }
     entries: dict[tuple[Any, str], Entry] = {
@@ -88,20 +88,11 @@ def _real(root: str) -> dict[str, Entry]:
     return named | {"spacing": _spacing}
 
 
-def _divisions(*, library: bool) -> dict[str, Entry]:
+def _divisions(*, host: bool) -> dict[str, Entry]:
     """Return those of whole quotients."""
 
-    def fmod(builder: Any, x: Any, y: Any) -> Any:
-        return _called(builder, "fmod" if library else "__nv_fmod", x, y)
-
-    def floor(builder: Any, x: Any) -> Any:
-        if not library:
-            return _called(builder, "__nv_floor", x)
-        floor = builder.module.declare_intrinsic("llvm.floor", [x.type])
-        return builder.call(floor, [x])
-
     def both(builder: Any, values: Any) -> tuple[Any, Any]:
-        return formulas.float_divmod(builder, values, fmod, floor)
+        return formulas.float_divmod(builder, *values, host=host)
 
     def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         items = both(builder, values)
