@@ -308,18 +308,15 @@ def _installed() -> str:
     were changed, and their sizes, tell them apart, as they do for Python's own cache.
     """
     versions = [(name, _optional.version(name)) for name in COMPILERS]
-    parts: list[object] = [versions, sys.version]
+    sources = []
     here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib doubles the time
-    folders = [here, f"{here}/../ufunc"]
-    for folder in folders:  # it grows
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name.endswith(SOURCES):
-                    status = entry.stat()
-                    parts.append((entry.name, status.st_size, status.st_mtime_ns))
-                elif "." not in entry.name and not entry.name.startswith("_"):
-                    folders.append(entry.path)
-    return joined(*parts)
+    for room in (here, f"{here}/../ufunc"):
+        for folder, _, names in os.walk(room):
+            for name in names:
+                if name.endswith(SOURCES):
+                    status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - likewise
+                    sources.append((name, status.st_size, status.st_mtime_ns))
+    return joined(versions, sys.version, sorted(sources))
 
 
 # What is kept on disk under these names.

@@ -122,10 +122,9 @@ class Grid:
         self, memory: KernelMemory, indices: Sequence[Any], loaded: Sequence[Any]
     ) -> list[Any]:
         """Emit what one call of the function takes, from the grid's three indices."""
-        if self.cores is not None:
-            own = indices[DIMENSIONS - self.indices :]
-            return memory.cores(self.arguments, self.cores, loaded, own)
         own = indices[DIMENSIONS - self.indices :]
+        if self.cores is not None:
+            return memory.cores(self.arguments, self.cores, loaded, own)
         report = [memory.report(indices)] if self.checked else []
         return [*own, *loaded, *report]
 
