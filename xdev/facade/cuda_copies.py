@@ -439,18 +439,17 @@ def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
     And, where the order of an array is given that x is sorted by, the number of the run
     that each of its elements is of. The host waits: it must know how many there are.
     """
-    cpp, one = cpp_name(x.dtype), str(differs).lower()
+    entry = f"xdev::marks<{cpp_name(x.dtype)},{str(differs).lower()},xdev::{{}}>"
     blocks = -(-x.size // (THREADS * MARKED))
     counts = new((blocks + 1,), INDEX)
-    count = Program(f"xdev::count_marks<{cpp},{one}>", THREADS, MARKED)
+    count = Program(entry.format("COUNT"), THREADS, MARKED)
     run(count, blocks, [x, counts], x.size)
     run(Program("xdev::sum_marks", MOST, SUMMED), 1, [x, counts], blocks)
     out = new((last(counts),), INDEX)
     inverse = None if order is None else new(x.shape, INDEX)
     if out.size:
-        entry = f"xdev::place_marks<{cpp},{one},{str(order is not None).lower()}>"
-        more = [] if order is None else [order, inverse]
-        program = Program(entry, THREADS, MARKED)
+        what, more = ("PLACE", []) if order is None else ("NUMBER", [order, inverse])
+        program = Program(entry.format(what), THREADS, MARKED)
         run(program, blocks, [x, out, counts, *more], x.size)
     return out, inverse
 

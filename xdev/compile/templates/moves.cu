@@ -220,18 +220,6 @@ __device__ inline Size sum_before(Size* parts, Size own, Size* all)
     return before;
 }
 
-template <class T, bool DIFFERS>
-__global__ void __launch_bounds__(BLOCK) count_marks(const __grid_constant__ Order p)
-{
-    __shared__ Size parts[WARPS];
-    unsigned int votes[ITEMS];
-    const Size warp = blockIdx.x * Size(WARPS) + threadIdx.x / WARP;
-    const int count = vote<T, DIFFERS>(p, warp * SHARE + threadIdx.x % WARP, votes);
-    Size total;
-    sum_before(parts, count, &total);
-    if (threadIdx.x == 0) p.target.get<Size*>()[blockIdx.x] = total;
-}
-
 // One block turns counts into those of all before; behind them comes that of all.
 __global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order p)
 {
@@ -260,9 +248,12 @@ __global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order
     if (threadIdx.x == 0) counts[p.length] = carry;
 }
 
-// Also the number of the run that each element of the unsorted array is of.
-template <class T, bool DIFFERS, bool INVERSE>
-__global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Order p)
+// Count each block's marks; or place them behind those of the blocks before, and also
+// number the run that each element of the unsorted array is of.
+enum Marks { COUNT, PLACE, NUMBER };
+
+template <class T, bool DIFFERS, Marks WHAT>
+__global__ void __launch_bounds__(BLOCK) marks(const __grid_constant__ Order p)
 {
     __shared__ Size parts[WARPS];
     unsigned int votes[ITEMS];
@@ -271,6 +262,10 @@ __global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Ord
     const int count = vote<T, DIFFERS>(p, first, votes);
     Size total;
     Size run = sum_before(parts, count, &total);
+    if constexpr (WHAT == COUNT) {
+        if (threadIdx.x == 0) p.target.get<Size*>()[blockIdx.x] = total;
+        return;
+    }
     run += p.more.get<const Size*>()[blockIdx.x];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
@@ -278,7 +273,7 @@ __global__ void __launch_bounds__(BLOCK) place_marks(const __grid_constant__ Ord
         const unsigned int own = 1u << threadIdx.x % WARP;
         const Size upto = run + __popc(votes[i] & (lanes_below() | own)) - 1;
         if (votes[i] & own) p.target.get<Size*>()[upto] = at;
-        if (INVERSE && at < p.length) {
+        if (WHAT == NUMBER && at < p.length) {
             const Size place = p.order.get<const Size*>()[at];
             p.inverse.get<Size*>()[place] = upto;
         }
