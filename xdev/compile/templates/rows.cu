@@ -133,18 +133,35 @@ __device__ inline void run(Index n, Index group, Operand... operand)
     if (group * LANES >= n + lead) return;
     const Index start = group * LANES - lead;  // the first one may wrap below 0
     const bool whole = start < n && n - start >= LANES;
-    if (!(whole && (operand.can_store(start) & ...))) {
+    const bool wide = whole && (operand.can_store(start) & ...);
+    if (wide) {
+        if ((operand.aligned(start) & ...)) {
+            (operand.template load<true>(start), ...);
+        } else {
+            (operand.template load<false>(start), ...);
+        }
+    } else if constexpr (LANES > FEW) {
         by_few(n, start, operand...);
         return;
-    }
-    if ((operand.aligned(start) & ...)) {
-        (operand.template load<true>(start), ...);
     } else {
-        (operand.template load<false>(start), ...);
+#pragma unroll
+        for (int lane = 0; lane < LANES; ++lane) {
+            const Index i = start + lane;
+            // Beyond the row it is the first element again: a valid argument.
+            (operand.load_one(lane, i < n ? i : 0), ...);
+        }
     }
 #pragma unroll
     for (int lane = 0; lane < LANES; ++lane) XDEV_FUNCTION(operand.at(lane)...);
-    (operand.store(start), ...);
+    if (wide) {
+        (operand.store(start), ...);
+        return;
+    }
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) {
+        const Index i = start + lane;
+        if (i < n) (operand.store_one(lane, i), ...);
+    }
 }
 
 template <class... Operand>
