@@ -69,7 +69,7 @@ EXPRESSIONS: dict[str, tuple[str, str, str]] = {
     "logical_xor": ("!x != !y", "(x != 0) != (y != 0)", "truth(x) != truth(y)"),
     "multiply": ("multiply<R>(x, y)", "x * y", "multiply(x, y)"),
     "negative": ("subtract<R>(R(0), x)", "-x", "-x"),
-    "nextafter": ("", "next_after(x, y)", ""),
+    "nextafter": ("", "nextafter(x, y)", ""),
     "not_equal": ("!equal(x, y)", "x != y", "x != y"),
     "positive": ("x", "x", "x"),
     "pow": ("power(x, y)", "power(x, y)", "pow(x, y)"),

@@ -15,12 +15,11 @@ template <class T>
 constexpr int width = int(sizeof(T)) * 8;
 
 // Sums, differences and products of integers wrap: of unsigned ones C++ says so.
-#define XDEV_WRAPPING(NAME, OPERATOR)                       \
-    template <class R, class T>                             \
-    __device__ inline R NAME(T x, T y)                      \
-    {                                                       \
-        if constexpr (is_float<T>) return x OPERATOR y;     \
-        else return R(uint64(x) OPERATOR uint64(y));        \
+#define XDEV_WRAPPING(NAME, OPERATOR)            \
+    template <class R, class T>                  \
+    __device__ inline R NAME(T x, T y)           \
+    {                                            \
+        return R(uint64(x) OPERATOR uint64(y));  \
     }
 XDEV_WRAPPING(add, +)
 XDEV_WRAPPING(subtract, -)
@@ -171,12 +170,6 @@ __device__ inline bool equal(T x, U y)
     else return x == y;
 }
 
-template <class T>
-__device__ inline T next_after(T x, T y)
-{
-    return nextafter(x, y);
-}
-
 // Of float16, which comes and goes as a float.
 __device__ inline float next_half(float x, float y)
 {
@@ -267,8 +260,7 @@ __device__ inline bool less(number<T> x, number<T> y)
 template <class T>
 __device__ inline bool less_equal(number<T> x, number<T> y)
 {
-    const T a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
-    return (a < c && b == b && d == d) || (a == c && b <= d);
+    return less(x, y) || x == y;
 }
 
 template <class T>
