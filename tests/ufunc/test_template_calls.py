@@ -202,7 +202,7 @@ def test_elements_in_memory_of_no_device_are_refused_with_several(gpu, address):
 @pytest.mark.parametrize(
     ("args", "keywords", "error", "text"),
     [
-        ((X,), {}, TypeError, "takes 2 arguments, not 1"),
+        ((X,), {}, TypeError, "takes x, y, then out"),
         ((X, X[0, :2]), {}, ValueError, r"\(2,3\) \(2,\)"),
         ((X, X), {"out": X[[0, 0, 0]]}, ValueError, r"out has.*\(3,3\)"),
         ((X, X), {"out": X[:1]}, ValueError, "out has shape"),

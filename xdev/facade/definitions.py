@@ -15,7 +15,7 @@ from xdev.facade.clipping import ends_of
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import libraries
 from xdev.ufunc.argument_errors import check_out
-from xdev.ufunc.ufuncs import call, kinds_of, of_a_call, warn_unwritten
+from xdev.ufunc.ufuncs import Definition, call, kinds_of, of_a_call, warn_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,14 +88,13 @@ _SHOWN = {nin: str(signature) for nin, signature in _SIGNATURES.items()}
 
 
 @final
-class StandardDefinition:
+class StandardDefinition(Definition):
     """An elementwise function of the standard: NumPy's, and an expression on CUDA.
 
     Its calls take arrays of one library and device, and numbers beside them. Arrays of
     libraries other than NumPy and CuPy go to those libraries' functions.
     """
 
-    fastmath = False
     nout = 1
 
     def __init__(self, name: str, summary: str, example: str, shown: str) -> None:
@@ -150,23 +149,6 @@ class StandardDefinition:
     def reduced(self, ufunc: Ufunc) -> str:  # noqa: ARG002
         """Pickle by the name."""
         return self.key
-
-    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs; none has a default."""
-        if len(args) < self.nin:
-            raise TypeError(self._takes(len(args)))
-        return args
-
-    def many(self, count: int, nout: int) -> str:  # noqa: ARG002
-        """Return the text for a call with too many arguments."""
-        return self._takes(count)
-
-    def _takes(self, count: int) -> str:
-        inputs = " and ".join(self.labels)
-        return (
-            f"{self.name} takes {inputs}, then out, and the rest by keyword: it "
-            f"got {count} positional argument{'s' * (count != 1)}"
-        )
 
     def call(
         self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from xdev.ufunc.signatures import Signature, Specialisation
-    from xdev.ufunc.ufuncs import Definition
 
 PLANS = 512  # kept for each function; with more layouts it starts afresh
 Operand = Array | Number
@@ -37,7 +36,7 @@ class CudaLoops:
     ``launches``, what calls like one before launch, is filled here.
     """
 
-    def __init__(self, scalar: Definition, launches: native.calls.Launches) -> None:
+    def __init__(self, scalar: Any, launches: native.calls.Launches) -> None:
         self.scalar, self._launches = scalar, launches
         launches.nin = scalar.nin
         self._lock = threading.RLock()  # guards the making of plans and kernels
@@ -61,9 +60,6 @@ class CudaLoops:
         are of the first array's library. Whatever is raised, nothing was written.
         """
         name, labels = self.scalar.name, self.scalar.labels
-        if len(args) != self.scalar.nin:
-            message = f"{name} takes {self.scalar.nin} arguments, not {len(args)}"
-            raise TypeError(message)
         inputs = [read(x, name, label) for x, label in zip(args, labels, strict=True)]
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
         outputs = [None if x is None else written(x, name) for x in outs]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile.grid import Argument
-from xdev.ufunc import calls, sources
+from xdev.ufunc import sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout
 from xdev.ufunc.grids import CUDA, HOST
 from xdev.ufunc.inputs import CountingParameters
@@ -23,7 +23,7 @@ from xdev.ufunc.kernel_functions import (
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import check_options
 from xdev.ufunc.signatures import chosen, dtypes_of, parse_types, types_of
-from xdev.ufunc.ufuncs import Ufunc
+from xdev.ufunc.ufuncs import Definition, Ufunc
 
 if TYPE_CHECKING:
     import ast
@@ -145,7 +145,7 @@ class CoreSpecialisation:
 
 
 @final
-class CoreFunction:
+class CoreFunction(Definition):
     """A Python function of core arrays, inputs first.
 
     Signatures are tried in their order with safe casting; without any, each combination
@@ -193,17 +193,6 @@ class CoreFunction:
             signature=self.layout.text,
         )
 
-    def call(
-        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Any:
-        """Compute the function for every loop index, as :func:`calls.call` has it.
-
-        Its keywords are ``out``, ``axis``, ``keepdims``, ``casting``, ``order``,
-        ``dtype`` (of the results) and ``subok``, as those of :class:`numpy.ufunc`; new
-        results have the inputs' result type, and nothing is in them before.
-        """
-        return calls.call(ufunc, args, keywords)
-
     def check(self, name: str, **_: Any) -> None:
         """Refuse the methods of ufuncs, as NumPy does those of generalized ones."""
         raise RuntimeError(
@@ -223,17 +212,6 @@ class CoreFunction:
         """Pickle a ufunc by the Python function and the options."""
         options = self.layout, self.signatures, self.fastmath, ufunc.target
         return sources.pickled(ufunc, _remake, self.function, *options)
-
-    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs, of which there are no defaults."""
-        if len(args) < self.nin:
-            raise TypeError(self.many(len(args), self.nout))
-        return args
-
-    def many(self, count: int, nout: int) -> str:
-        """Return the text for a call with a wrong number of arguments."""
-        takes = f"{self.nin} inputs and then up to {nout} outputs"
-        return f"{self.name}() takes {takes}, not {count} arguments"
 
     @property
     def types(self) -> list[str]:

@@ -18,7 +18,7 @@ import numpy as np
 from xdev.compile import digests
 from xdev.compile.formulas import is_half
 from xdev.errors import quoted
-from xdev.ufunc import calls, foreign, sources
+from xdev.ufunc import foreign, sources
 from xdev.ufunc.inputs import (
     CountingParameters,
     check,
@@ -29,7 +29,7 @@ from xdev.ufunc.inputs import (
 from xdev.ufunc.kinds import Rules, is_dtype, weak
 from xdev.ufunc.signatures import Specialisation, chosen, parse, types_of
 from xdev.ufunc.sources import is_plain, numpys
-from xdev.ufunc.ufuncs import Ufunc, of_a_call
+from xdev.ufunc.ufuncs import Definition, Ufunc, of_a_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ Dtypes = tuple[np.dtype[Any], ...]
 
 
 @final
-class ScalarFunction:
+class ScalarFunction(Definition):
     """A scalar Python function with its typings, each made once.
 
     Signatures are pairs of inputs and outputs, tried in their order with safe casting;
@@ -91,12 +91,6 @@ class ScalarFunction:
             __doc__=self.function.__doc__ or f"{self.name}{signature}",
         )
 
-    def call(
-        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Any:
-        """Compute a call that no plan is for: :func:`xdev.ufunc.calls.call`."""
-        return calls.call(ufunc, args, keywords)
-
     def check(self, name: str, **operands: Any) -> None:
         """Refuse nothing: arrays of all libraries may meet on one device."""
 
@@ -116,21 +110,6 @@ class ScalarFunction:
         options = ufunc.target, ufunc._identity  # noqa: SLF001 - its own
         parts = self.function, self.signatures, self.fastmath, *options
         return sources.pickled(ufunc, _remake, *parts)
-
-    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs with the function's defaults behind them."""
-        missing, most = self.nin - len(args), len(self.defaults)
-        if missing <= most:
-            return (*args, *self.defaults[most - missing :]) if missing > 0 else args
-        least = self.nin - most
-        takes = f"{least} to {self.nin}" if most else f"{self.nin}"
-        raise TypeError(f"{self.name}() takes {takes} arguments, not {len(args)}")
-
-    def many(self, count: int, nout: int) -> str:
-        """Return the text for a call with too many arguments."""
-        outputs = "1 output" if nout == 1 else f"up to {nout} outputs"
-        inputs = "1 input" if self.nin == 1 else f"{self.nin} inputs"
-        return f"{self.name}() takes {inputs} and then {outputs}, not {count} arguments"
 
     def outputs(self, args: Sequence[Any] = ()) -> int:
         """Return the number of outputs, typed for some inputs where it never was."""

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from xdev.ufunc.cuda_methods import CudaMethods
 
-#: What a ufunc computes: a :class:`~xdev.ufunc.scalar.ScalarFunction`, or one of the
-#: standard's, which has the same interface.
-Definition = Any
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
 OWN = {"axis": 0, "dtype": None}  # a fold's
 FIXED = ("identity", "nin", "signature")  # read at each call: no properties
@@ -29,6 +26,39 @@ OPTIONS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
 OPTIONS |= {"subok": True, "signature": None}
 KEYWORDS = ("out", *OPTIONS, "sig")
 NOTHING = {type(None)}
+
+
+class Definition:
+    """What a ufunc computes: a user's Python function, or one of NumPy's."""
+
+    name: str
+    nin: int
+    labels: tuple[str, ...]
+    defaults: tuple[Any, ...] = ()  # of the last inputs
+    fastmath = False
+
+    def call(
+        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """Compute a call that no plan is for: :func:`xdev.ufunc.calls.call`."""
+        return ufunc._general.call(ufunc, args, keywords)  # noqa: SLF001 - its half
+
+    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a call's arguments with the defaults behind them."""
+        missing = self.nin - len(args)
+        if missing > len(self.defaults):
+            raise self.wrong_count(len(args))
+        return args + self.defaults[-missing:] if missing > 0 else args
+
+    def wrong_count(self, count: int) -> TypeError:
+        """Return the error for a call with so many arguments by place."""
+        least = self.nin - len(self.defaults)
+        optional = (f"{label}=..." for label in self.labels[least:])
+        listed = ", ".join((*self.labels[:least], *optional))
+        return TypeError(
+            f"{self.name}() takes {listed}, then out, and the rest by keyword: it got "
+            f"{count} positional argument{'s' * (count != 1)}"
+        )
 
 
 @native.calls.direct
@@ -58,7 +88,7 @@ class Ufunc(native.calls.Callable):
 
     def __init__(
         self,
-        definition: Definition,
+        definition: Any,
         target: str | None = None,
         identity: Any = None,
     ) -> None:
@@ -243,7 +273,7 @@ def call(
 
 
 def bound(
-    definition: Definition, args: tuple[Any, ...], out: Any
+    definition: Any, args: tuple[Any, ...], out: Any
 ) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
     """Return the inputs, and the outputs as a tuple, None without any."""
     nin, name = definition.nin, definition.name
@@ -261,7 +291,7 @@ def bound(
         return args, None
     nout = definition.nout or definition.outputs(args)
     if len(positional) > nout:
-        raise TypeError(definition.many(nin + len(positional), nout))
+        raise definition.wrong_count(nin + len(positional))
     if len(positional) < nout and positional:
         outs = (*positional, *[None] * (nout - len(positional)))
     if len(outs) != nout:
