@@ -146,20 +146,17 @@ def test_a_refusal_says_what_and_what_to_do(device, written):
 
 
 @pytest.mark.parametrize(
-    ("shapes", "text"),
+    "shapes",
     [
-        (((2, 2), (3,)), r"the last axis of x1 must be as long as the last but"),
-        (((5, 2), (4, 3, 6)), r"or the only one, of x2: xdev\.matrix_transpose"),
-        (((2,), ()), r"a number multiplies by xdev\.multiply\(x1, x2\)$"),
-        (((), (2, 2)), r"a number multiplies by xdev\.multiply"),
-        (((2, 3, 3), (4, 3, 3)), r"the axes before the last two must broadcast: "),
+        *(((2, 2), (3,)), ((5, 2), (4, 3, 6)), ((2,), ()), ((), (2, 2)), ((), ())),
+        ((2, 3, 3), (4, 3, 3)),
     ],
 )
-def test_matmul_names_shapes_that_do_not_fit(device, shapes, text):
+def test_matmul_names_shapes_that_do_not_fit(device, shapes):
     x1, x2 = (xdev.ones(shape, device=device) for shape in shapes)
     start = f"xdev.matmul: x1 is of shape {shapes[0]} and x2 of shape {shapes[1]}: "
 
-    with pytest.raises(ValueError, match=text) as caught:
+    with pytest.raises(ValueError, match=r"of x1 must .*xdev\.multiply") as caught:
         xdev.matmul(x1, x2)
     assert str(caught.value).startswith(start)
     assert caught.value.__suppress_context__

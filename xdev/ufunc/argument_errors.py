@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import is_freed, use_after_free
 from xdev.device import Device, device_of
 from xdev.device.choice import traced
 from xdev.errors import (
@@ -131,22 +131,16 @@ def unfit(name: str, arguments: dict[str, Any]) -> TypeError | None:
 
 def no_product(x1: Any, x2: Any) -> ValueError | None:
     """Return the error for shapes of which there is no matrix product, or None."""
-    shapes = f"xdev.matmul: x1 is of shape {x1.shape} and x2 of shape {x2.shape}"
-    if not (x1.ndim and x2.ndim):
-        return ValueError(f"{shapes}: a number multiplies by xdev.multiply(x1, x2)")
-    if x1.shape[-1] != x2.shape[-2:][0]:
-        return ValueError(
-            f"{shapes}: the last axis of x1 must be as long as the last but one, or "
-            "the only one, of x2: xdev.matrix_transpose(x) swaps the last two axes"
-        )
-    try:
+    with suppress(ValueError):
         np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    except ValueError:
-        return ValueError(
-            f"{shapes}: the axes before the last two must broadcast: "
-            f"xdev.expand_dims(x, axis=i) adds one of length 1"
-        )
-    return None
+        if x1.shape[-1:] == x2.shape[-2:][:1] != ():
+            return None
+    return ValueError(
+        f"xdev.matmul: x1 is of shape {x1.shape} and x2 of shape {x2.shape}: the last "
+        "axis of x1 must be as long as the last but one, or the only one, of x2 "
+        "(xdev.matrix_transpose(x) swaps them), and those before must broadcast; a "
+        "number multiplies by xdev.multiply(x1, x2)"
+    )
 
 
 def no_matrix(name: str, x: Any) -> np.linalg.LinAlgError:
@@ -332,41 +326,17 @@ WAYS = {
     "must be of ArrayType": "pass out= an array of the inputs' device, or a tuple",
     "'out' tuple": "pass one array, or None, for each output",
     "remapped shapes": "pass out= of the result's shape, where= of the array's",
-    "could not be broadcast": "make the axes of inputs and out= match, or be 1",
+    "could not be broadcast": "make axes match, or be 1; out= has the result's shape",
 }
 
 
-def explain(
-    error: Exception, out: Sequence[Any] | None, inputs: Sequence[Any] = ()
-) -> None:
+def explain(error: Exception) -> None:
     """Raise NumPy's error with the way out, if it has one, as its built-in kind."""
-    for x in out or ():
-        if is_freed(x):
-            raise use_after_free(x, "out=") from error
     text = str(error).rstrip()  # NumPy ends some with a space
     way = next((way for words, way in WAYS.items() if words in text), None)
     if way is not None and raised_by_numpy(error):
-        if "could not be broadcast" in text:
-            way = _way_of_shapes(inputs, out or ()) or way
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{text}: {way}") from error
-
-
-def _way_of_shapes(inputs: Sequence[Any], outs: Sequence[Any]) -> str | None:
-    """Return the way out where it is an output's shape that does not fit."""
-    try:
-        shape = np.broadcast_shapes(*map(np.shape, inputs))
-    except ValueError:
-        return None
-    for out in outs:
-        try:
-            np.broadcast_shapes(shape, np.shape(out))
-        except ValueError:
-            return (
-                f"out has shape {np.shape(out)}, but the result has {shape}: pass an "
-                "out of that shape, or leave it out"
-            )
-    return None
 
 
 def raised_by_numpy(error: Exception) -> bool:

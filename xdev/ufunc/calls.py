@@ -7,17 +7,14 @@ They are functions of the ufunc: ``import xdev`` makes many, and loads none of t
 from __future__ import annotations
 
 import operator
-import sys
-from array import array as buffer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.device import device_of
-from xdev.errors import not_array, quoted, type_name
+from xdev.errors import DeviceMismatchError, not_array, quoted, type_name
+from xdev.memory.arrays import is_fake
 from xdev.ufunc import dask, foreign, ufuncs
-from xdev.ufunc.argument_errors import device_name
-from xdev.ufunc.foreign import NUMBERS, is_cuda, two_devices
+from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.inputs import is_collection, is_dask, refuse
 from xdev.ufunc.sources import WEAK
 from xdev.ufunc.ufuncs import ABSENT, KEYWORDS, OWN, as_arrays, warn_unwritten
@@ -29,9 +26,6 @@ if TYPE_CHECKING:
 
 # Arguments in host memory that are not plain NumPy arrays on their way to the CPU.
 
-ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
-#: Python's own that are arrays to NumPy: sequences and buffers.
-SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
 PLAIN = (np.ndarray, *NUMBERS)
 #: The keywords that CUDA has; those of functions of core arrays, everywhere and there.
 ON_CUDA = frozenset(("where", "casting", "signature", "order"))
@@ -41,24 +35,10 @@ CORE_ON_CUDA = frozenset((*CORES, "signature"))
 HOST = {np.ndarray, bool, int, float, complex, type(None)}  # none's but NumPy's
 
 
-def on_host(
-    args: Sequence[Any], outs: Sequence[Any] | None, name: str, labels: Sequence[str]
-) -> list[Any]:
-    """Return what NumPy can compute with; ``labels`` are the inputs', for errors."""
-    arrays = [x for x in (*args, *(outs or ())) if _is_array(x)]
-    if not all(isinstance(x, PLAIN) for x in arrays):
-        (y, there), *others = ((x, device_of(x)) for x in arrays)
-        for x, device in others:
-            if device != there:
-                first, second = (y, device_name(there, y)), (x, device_name(device, x))
-                to = "cpu" if there.library else str(there)
-                raise two_devices(f"{name}()", first, second, to)
+def on_host(args: Sequence[Any], name: str, labels: Sequence[str]) -> list[Any]:
+    """Return what NumPy can compute with; ``labels`` are for errors."""
     pairs = zip(args, labels, strict=True)
     return [x if isinstance(x, PLAIN) else _operand(x, name, k) for x, k in pairs]
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, np.ndarray) or hasattr(type(x), "__array_namespace__")
 
 
 def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
@@ -70,20 +50,15 @@ def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
             f"map it over the parts, {label}.map_partitions(f) or {label}.map(f)"
         )
     if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):
-        raise TypeError(
+        raise DeviceMismatchError(
             f"{name}() takes NumPy and CUDA arrays, and {what}: pass xdev.to_device("
             f"{label}, '{device}'), which copies only where it must"
         )
-    if any(hasattr(kind, name) for name in ARRAYS) or isinstance(x, SEQUENCES):
-        return np.asarray(x)
-    message = f"{name}: {label} is {not_array(x, 'pass an array or a number', label)}"
-    raise TypeError(message)
-
-
-def is_fake(x: Any) -> bool:
-    """Say whether ``x`` is an array on a fake device."""
-    arrays = sys.modules.get("xdev.device.fake_arrays")  # else there is none
-    return arrays is not None and type(x) is arrays.FakeArray
+    array = np.asarray(x)
+    if not array.ndim and array.dtype.kind in "OSU":
+        flaw = not_array(x, "pass an array or a number", label)
+        raise TypeError(f"{name}: {label} is {flaw}")
+    return array
 
 
 def on_fake(
@@ -162,8 +137,7 @@ def uploaded(
     from xdev.transfer import to_device, to_numpy
 
     def up(x: Any) -> Any:
-        whole = isinstance(x, np.ndarray) and x.ndim > 0
-        return to_device(x, "cuda") if whole else x
+        return to_device(x, "cuda") if isinstance(x, np.ndarray) else x
 
     for out in outs or ():
         if out is not None and not (
@@ -171,11 +145,9 @@ def uploaded(
         ):
             message = "out must be a NumPy array that may be written, as the inputs are"
             raise ValueError(message)
-    if "where" in keywords:
-        keywords = {**keywords, "where": up(keywords["where"])}
-    # What is not computed stays as it is.
-    there = outs and tuple(y if y is None else to_device(y, "cuda") for y in outs)
-    result = loops([up(x) for x in args], there, **keywords)
+    keywords = {key: up(x) for key, x in keywords.items()}
+    there = outs and tuple(map(up, outs))  # what is not computed stays as it is
+    result = loops([*map(up, args)], there, **keywords)
     results = result if isinstance(result, tuple) else (result,)
     back = tuple(
         to_numpy(array)[()] if out is None else to_numpy(array, out=out)
@@ -215,7 +187,7 @@ def call(
         if any(map(is_cuda, operands)):
             result = ufunc._cuda(args, outs or None, **for_cuda(ufunc, keywords))
         else:
-            plain = on_host(args, outs, name, labels)
+            plain = on_host(args, name, labels)
             if ufunc.target == "cuda":
                 cuda = for_cuda(ufunc, keywords)
                 result = uploaded(ufunc._cuda, plain, outs or None, cuda)

@@ -134,14 +134,12 @@ class CpuLoops:
             for case in argument_errors.REFUSED:
                 if case in str(error) and argument_errors.raised_by_numpy(error):
                     raise argument_errors.reduction_error(case, scalar.name) from error
-            argument_errors.explain(error, (out,))
+            argument_errors.explain(error)
             raise
         except OverflowError as error:
             initial = (keywords.get("initial"),), (dtype,)
             refusal = misfit(*initial, f"{scalar.name}.reduce", ("initial",))
-            if refusal is not None:
-                raise refusal from error
-            raise
+            raise refusal or error from None
 
     def __call__(
         self,
@@ -199,7 +197,7 @@ class CpuLoops:
             refusal = misfit(operands[:nin], inputs, name, labels)
             if refusal is not None:
                 raise refusal from error
-        argument_errors.explain(error, operands[nin:], operands[:nin])
+        argument_errors.explain(error)
 
 
 class Loop(NamedTuple):

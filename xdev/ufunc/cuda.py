@@ -13,7 +13,7 @@ from xdev import _optional, device, native
 from xdev._plain_calls import BYTES
 from xdev.compile import cubins, launch
 from xdev.device.cuda import BACKEND
-from xdev.errors import not_array
+from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_operands, cuda_plan, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
@@ -240,8 +240,11 @@ def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     first, place = placed[0] if placed else (None, BACKEND.current())
     for x, index in placed:
         if first is not None and index != place:
-            ours, theirs = (first.owner, f"cuda:{place}"), (x.owner, f"cuda:{index}")
-            raise foreign.two_devices(name, ours, theirs, f"cuda:{place}")
+            raise DeviceMismatchError(
+                f"{name} got arrays of two devices: {type_name(first.owner)} is on "
+                f"cuda:{place}, {type_name(x.owner)} of shape {x.shape} on "
+                f"cuda:{index}; move one with xdev.to_device(x, 'cuda:{place}')"
+            )
     return _guard(place)
 
 

@@ -26,7 +26,7 @@ from xdev.ufunc.argument_errors import reduction_error
 from xdev.ufunc.cuda import apart, mask_of, new_array, on_device, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.inputs import strong, too_large
+from xdev.ufunc.inputs import misfit, strong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -304,7 +304,8 @@ class CudaMethods:
             return spec.outputs[0].type(value)
         except OverflowError as error:
             name = f"{self._name}.reduce"
-            raise too_large((value,), spec.outputs, name, ("initial",)) from error
+            refusal = misfit((value,), spec.outputs, name, ("initial",))
+            raise refusal or error from None
 
     def _mask(self, where: Any, shape: Shape) -> Array | None:
         """Return where elements take part; None: everywhere."""

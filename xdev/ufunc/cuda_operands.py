@@ -19,7 +19,7 @@ from xdev.memory.arrays import mark_uses
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
 from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda
-from xdev.ufunc.inputs import too_large
+from xdev.ufunc.inputs import misfit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -165,7 +165,8 @@ def handed(
             for x, dtype in zip(operands, dtypes, strict=True)
         ]
     except OverflowError as error:
-        raise too_large([x.owner for x in operands], dtypes, name, labels) from error
+        numbers = [x.owner for x in operands]
+        raise misfit(numbers, dtypes, name, labels) or error from None
 
 
 def read(x: Any, name: str, label: str = "an argument") -> Array | Number:

@@ -18,7 +18,6 @@ from xdev import _optional, native
 from xdev.device.cuda import BACKEND
 from xdev.device.natives import natives
 from xdev.device.streams import live_streams
-from xdev.errors import DeviceMismatchError, type_name
 from xdev.memory.arrays import record_stream
 
 if TYPE_CHECKING:
@@ -352,17 +351,6 @@ def on_host(
 
 def _is_array(x: Any) -> bool:
     return hasattr(type(x), "__array_interface__") and not isinstance(x, np.generic)
-
-
-def two_devices(
-    name: str, first: tuple[Any, object], second: tuple[Any, object], to: str
-) -> DeviceMismatchError:
-    """Return the error for arrays of two devices, each with its device's name."""
-    x, y = (f"{type_name(x)} of shape {x.shape} is on {d}" for x, d in (first, second))
-    return DeviceMismatchError(
-        f"{name} got arrays of two devices: {x}, {y}; move one with "
-        f"xdev.to_device(x, '{to}')"
-    )
 
 
 # Which arguments of a ufunc are arrays on a CUDA device.

@@ -96,15 +96,7 @@ def strong(
             for x, dtype in zip(args, dtypes, strict=True)
         ]
     except OverflowError as error:
-        raise too_large(args, dtypes, name, labels) from error
-
-
-def too_large(
-    args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
-) -> OverflowError:
-    """Return :func:`misfit`'s error for a number, whichever it is."""
-    error = misfit(args, dtypes, name, labels)
-    return error or OverflowError(f"{name}: a number does not fit into its dtype")
+        raise misfit(args, dtypes, name, labels) or error from None
 
 
 def misfit(

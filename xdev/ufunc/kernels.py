@@ -11,6 +11,7 @@ from numpy import ndarray
 
 from xdev import _optional, native
 from xdev._plain_calls import BYTES
+from xdev.memory.arrays import is_fake
 from xdev.ufunc import calls, kernel_functions, sources
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
@@ -151,7 +152,7 @@ class Kernel:
                 )
                 plan = native.calls.LaunchPlan(launch, encoders=encoders)
                 bound.launches.learn(args, plan)
-        elif any(map(calls.is_fake, args)):
+        elif any(map(is_fake, args)):
             calls.on_fake(  # it is for tests
                 lambda args, _: run(function, extents, args, HOST, checked=True),
                 self._name,
