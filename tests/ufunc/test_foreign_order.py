@@ -47,7 +47,7 @@ def test_jax_arrays_are_ready_when_they_are_read_and_results_when_jax_sees_them(
     assert made.array.flags.c_contiguous
     np.testing.assert_array_equal(gpu.host(made.array), x + 2, strict=True)
     copied = "copied" if memory == "F" and shape == (3, 4) else "as it is"
-    after = ["wait", copied, "wait", "imported"]
+    after = [copied, "wait", "imported", "wait"]
     assert order.log == [("ready", 0), ("read", 0), *((word, 1) for word in after)]
 
 

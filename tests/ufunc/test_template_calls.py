@@ -203,8 +203,8 @@ def test_elements_in_memory_of_no_device_are_refused_with_several(gpu, address):
     ("args", "keywords", "error", "text"),
     [
         ((X,), {}, TypeError, "takes x, y, then out"),
-        ((X, X[0, :2]), {}, ValueError, r"\(2,3\) \(2,\)"),
-        ((X, X), {"out": X[[0, 0, 0]]}, ValueError, r"out has.*\(3,3\)"),
+        ((X, X[0, :2]), {}, ValueError, r"\(2, 3\) \(2,\)"),
+        ((X, X), {"out": X[[0, 0, 0]]}, ValueError, r"out has.*\(3, 3\)"),
         ((X, X), {"out": X[:1]}, ValueError, "out has shape"),
         ((X, X), {"out": 3.0}, TypeError, "out= is not an array but float"),
         ((X, X), {"out": np.ndarray}, TypeError, "out= is not an array but the class"),

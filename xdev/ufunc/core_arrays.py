@@ -293,7 +293,7 @@ class CoreLoops:
             placed = tuple(shape[axis_order.index(axis)] for axis in range(len(shape)))
             result = Result.like(placed, [], dtype, order)
             results.append(result)
-            writes.append(self._turned(y or _laid(result), own))
+            writes.append(self._turned(y or result.laid, own))
         run, operands = None, [*reads, *writes]
         dtypes = (*typing.inputs, *typing.outputs)
         if prod(loop) and all(
@@ -372,12 +372,3 @@ def _fits(x: Array, dtype: np.dtype[Any]) -> bool:
 
 def _is_apart(x: Array, writes: Sequence[Array]) -> bool:
     return not any(x.reach.meets(y.reach, y.address - x.address) for y in writes)
-
-
-def _laid(result: Result) -> Array:
-    """Return what stands for a new array's layout."""
-    steps = cuda_layout.contiguous(result.shape, result.dtype.itemsize)
-    shape, strides = (
-        tuple(each[axis] for axis in result.axes) for each in (result.shape, steps)
-    )
-    return Array(None, 0, shape, strides, result.dtype)

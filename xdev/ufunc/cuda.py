@@ -64,14 +64,13 @@ class CudaLoops:
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
         outputs = [None if x is None else written(x, name) for x in outs]
         mask = mask_of(where, name)
-        arrays = [x for x in (*inputs, *outputs, mask) if isinstance(x, Array)]
         key = (
             *(x.layout for x in inputs),
             *(x if x is None else (x.layout, x.address % 16) for x in outputs),
             mask if isinstance(mask, bool) else mask.layout,
             (len(outputs), casting, signature, order),
         )
-        with on_device(arrays, name) as place:
+        with placed(name, *inputs, *outputs, mask) as place:
             plan = self._plans.get((key, place))
             if plan is None:
                 plan = self._plan(inputs, outputs, mask, casting, signature, order)
@@ -80,20 +79,19 @@ class CudaLoops:
                         self._plans.clear()
                         self._launches.forget()
                     self._plans[key, place] = plan
-            with cuda_operands.ordered(arrays):
-                operands = *inputs, mask
-                *rest, where = copied = [apart(x, outputs) for x in operands]
-                if any(x is not y for x, y in zip(operands, copied, strict=True)):
-                    same = {"casting": casting, "order": order}
-                    return self(rest, out, where=where, signature=signature, **same)
-                values = handed(inputs, plan.inputs, name, labels)
-                results: list[Any] = [
-                    outputs[i] if result is None else new_array(result)
-                    for i, result in enumerate(plan.results)
-                ]
-                values += [x.address for x in (*results, mask) if isinstance(x, Array)]
-                if plan.run is not None and mask is not False:
-                    plan.run(values)
+            operands = *inputs, mask
+            *rest, where = copied = [apart(x, outputs) for x in operands]
+            if any(x is not y for x, y in zip(operands, copied, strict=True)):
+                same = {"casting": casting, "order": order}
+                return self(rest, out, where=where, signature=signature, **same)
+            values = handed(inputs, plan.inputs, name, labels)
+            results: list[Any] = [
+                outputs[i] if result is None else new_array(result)
+                for i, result in enumerate(plan.results)
+            ]
+            values += [x.address for x in (*results, mask) if isinstance(x, Array)]
+            if plan.run is not None and mask is not False:
+                plan.run(values)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
             returned = tuple(
                 outs[i] if result is None else foreign.from_native(made.owner, first)
@@ -252,3 +250,11 @@ def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
 def _guard(index: int) -> Iterator[int]:
     with _optional.cupy().cuda.Device(index):
         yield index
+
+
+@contextmanager
+def placed(name: str, *operands: Any) -> Iterator[int]:
+    """Make the arrays' device current, and order launches with their streams."""
+    arrays = [x for x in operands if isinstance(x, Array)]
+    with on_device(arrays, name) as place, cuda_operands.ordered(arrays):
+        yield place

@@ -24,15 +24,15 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
     try:
         common = np.broadcast_shapes(*inputs)
     except ValueError:
-        listed = " ".join(map(_text, inputs))
+        listed = " ".join(map(str, inputs))
         raise ValueError(f"{name}: shapes {listed} do not broadcast together") from None
     with suppress(ValueError):  # the loop finds what does not fit
         common = np.broadcast_shapes(common, *outputs)
     for one in outputs:
         if one != common:
             raise ValueError(
-                f"{name}: out has shape {_text(one)}, but the result has "
-                f"{_text(common)}: pass an out of that shape"
+                f"{name}: out has shape {one}, but the result has {common}: pass an "
+                "out of that shape"
             )
     return common
 
@@ -99,10 +99,6 @@ def divisor(extent: int) -> tuple[int, int]:
     """
     shift = (extent - 1).bit_length()
     return ((1 << shift) - extent) * (1 << 32) // extent + 1, shift
-
-
-def _text(shape: Shape) -> str:
-    return str(shape).replace(" ", "")
 
 
 # Lines of reductions and scans, and the threads that work on them.

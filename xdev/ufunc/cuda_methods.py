@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import struct
-from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Any, final
 
@@ -21,15 +20,15 @@ from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, Scan, Scatter, compu
 from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_layout, cuda_operands, cuda_plan, foreign, layout
+from xdev.ufunc import cuda_layout, cuda_plan, foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
-from xdev.ufunc.cuda import apart, mask_of, new_array, on_device, require, written
+from xdev.ufunc.cuda import apart, mask_of, new_array, placed, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import misfit, strong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from xdev.compile.cubins import Template
     from xdev.ufunc.cuda import CudaLoops
@@ -44,14 +43,6 @@ Fold = tuple[Launch, int]  # and the bytes where the segments of lines meet
 KEYS = (int, float, tuple, str, type, np.dtype, type(None))  # of calls that are learnt
 #: Bytes of a contiguous line that one block scans alone: more are two launches.
 ALONE = 2**17
-
-
-@contextmanager
-def placed(name: str, *operands: Any) -> Iterator[None]:
-    """Make the arrays' device current, and order launches with their streams."""
-    arrays = [x for x in operands if isinstance(x, Array)]
-    with on_device(arrays, name), cuda_operands.ordered(arrays):
-        yield
 
 
 def straightened(x: Array, order: Sequence[int]) -> Array:

@@ -38,7 +38,10 @@ class Result(NamedTuple):
     def like(
         cls, shape: Shape, inputs: list[Shape], dtype: np.dtype[Any], kind: str
     ) -> Result:
-        """Lay a result out as the inputs are, or as an order of NumPy's says."""
+        """Lay a result out as the inputs are, or as an order of NumPy's says.
+
+        "A" is as the inputs, too.
+        """
         every = tuple(range(len(shape)))
         order = {"C": every, "F": every[::-1]}.get(kind) or layout.axes(
             inputs or [(0,) * len(shape)]
@@ -52,22 +55,13 @@ class Result(NamedTuple):
         return self.axes == tuple(range(len(self.axes)))
 
     @property
-    def layout(self) -> tuple[Any, ...]:
-        """The dtype, the shape and the strides [B], as the caller sees them."""
-        shape = tuple(self.shape[axis] for axis in self.axes)
-        return self.dtype, shape, self.strides
-
-    @property
-    def reach(self) -> cuda_layout.Reach:
-        """The bytes that it covers."""
-        dtype, shape, strides = self.layout
-        return cuda_layout.Reach.of(shape, strides, dtype.itemsize)
-
-    @property
-    def strides(self) -> Shape:
-        """The steps, in the caller's order [B]."""
+    def laid(self) -> Array:
+        """What stands for it in a plan: an array as the caller will see it."""
         steps = cuda_layout.contiguous(self.shape, self.dtype.itemsize)
-        return tuple(steps[axis] for axis in self.axes)
+        shape, strides = (
+            tuple(each[axis] for axis in self.axes) for each in (self.shape, steps)
+        )
+        return Array(None, 0, shape, strides, self.dtype)
 
 
 class Plan(NamedTuple):
@@ -104,12 +98,12 @@ def make(
         spec.name,
     )
     stretched = [layout.stretch(x.shape, x.strides, shape) for x in read]
-    order = _order(order, read)
     results = tuple(
         Result.like(shape, stretched, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
     )
-    targets: list[Any] = [x or y for x, y in zip(outputs, results, strict=True)]
+    pairs: Any = zip(outputs, results, strict=True)
+    targets: list[Array] = [y.laid if x is None else x for x, y in pairs]
     masked = [layout.stretch(x.shape, x.strides, shape) for x in masks]
     strides = [x.strides for x in targets] + stretched + masked
     extents, steps = cuda_layout.collapse(shape, strides)
@@ -186,21 +180,7 @@ def make(
     return Plan(spec.inputs, results, run)
 
 
-def _order(order: str, arrays: list[Array]) -> str:
-    """Return Fortran's order for "A" where all inputs have it, else C's."""
-    if order != "A":
-        return order
-    return "F" if arrays and all(map(_is_fortran, arrays)) else "C"
-
-
-def _is_fortran(x: Array) -> bool:
-    """Say whether an array is contiguous in Fortran's order, and not in C's."""
-    size, shape = x.dtype.itemsize, x.shape
-    fortran = cuda_layout.contiguous(shape[::-1], size)[::-1]
-    return x.strides == fortran != cuda_layout.contiguous(shape, size)
-
-
-def _is_straight(x: Array | Result | None, shape: Shape) -> bool:
+def _is_straight(x: Array | None, shape: Shape) -> bool:
     """Say whether there is an array that is C-contiguous and of a shape."""
     return x is not None and x.layout == (
         x.dtype,
@@ -209,9 +189,7 @@ def _is_straight(x: Array | Result | None, shape: Shape) -> bool:
     )
 
 
-def _value(
-    x: Array | Number, loop: np.dtype[Any], output: Array | Result | None
-) -> Value:
+def _value(x: Array | Number, loop: np.dtype[Any], output: Array | None) -> Value:
     """Describe an input's value for the launch."""
     if isinstance(x, Number):
         return Value.number(x.value, loop)
