@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, final
 
@@ -64,9 +65,10 @@ def _methods(array: type) -> dict[str, Callable[..., Any]]:
         methods[f"__r{short}__"] = _binary(array, f"__r{short}__", name, "reflected")
         methods[f"__i{short}__"] = _binary(array, f"__i{short}__", name, "in_place")
     for short, name in UNARY.items():
-        methods[f"__{short}__"] = _unary(array, f"__{short}__", name)
+        function = getattr(elementwise, name)
+        methods[f"__{short}__"] = _method(array, f"__{short}__", function)
     for name in METHODS:
-        methods[name] = _method(array, name)
+        methods[name] = _method(array, name, getattr(statistical, name))
     for name, function in methods.items():  # where pickle finds them
         function.__module__ = array.__module__
         function.__qualname__ = f"{array.__qualname__}.{name}"
@@ -95,41 +97,23 @@ def _binary(
             if result is not NotImplemented:
                 return result
             if type(x) is array and type(y) in kinds:
-                try:
+                with suppress(*ERRORS):
                     return function(*operands)
-                except ERRORS:
-                    pass
         return own(x, y, *modulo)
 
     return operate
 
 
-def _unary(array: type, operator: str, name: str) -> Callable[[Any], Any]:
-    own, function = getattr(array, operator), getattr(elementwise, name)
+def _method(array: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    own = getattr(array, name)
 
     @wraps(own)
-    def operate(x: Any) -> Any:
-        if type(x) is array:
-            try:
-                return function(x)
-            except ERRORS:
-                pass
-        return own(x)
-
-    return operate
-
-
-def _method(array: type, name: str) -> Callable[..., Any]:
-    own, function = getattr(array, name), getattr(statistical, name)
-
-    @wraps(own)
-    def reduce(x: Any, axis: Any = None, *more: Any, **keywords: Any) -> Any:
+    def compute(x: Any, *axis: Any, **keywords: Any) -> Any:
         options = {k: v for k, v in keywords.items() if v is not None}
-        if not more and options.keys() <= {"keepdims"} and type(x) is array:
-            try:
-                return function(x, axis=axis, **options)
-            except ERRORS:
-                pass
-        return own(x, axis, *more, **keywords)
+        served = not axis[1:] and options.keys() <= {"axis", "keepdims"}
+        if served and type(x) is array:
+            with suppress(*ERRORS):
+                return function(x, *axis, **options)
+        return own(x, *axis, **keywords)
 
-    return reduce
+    return compute
