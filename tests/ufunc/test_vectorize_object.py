@@ -53,7 +53,7 @@ def test_wrong_options_and_functions_are_refused():
         (lambda f: f(nopython=False), TypeError, "leave nopython=False out"),
         (lambda f: f(["f4(f4,f4)"])(abs_), TypeError, "1 arguments, but a signature"),
         *(
-            (lambda f, x=x: f(x), TypeError, "vectorize needs a Python function")
+            (lambda f, x=x: f(x), TypeError, "vectorize needs Python functions")
             for x in no_function
         ),
     ):

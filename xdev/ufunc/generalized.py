@@ -274,13 +274,12 @@ class CoreFunction(Definition):
             for k, (dtype, ndim) in enumerate(types)
         )
         cores = dict(zip(self.names, self.layout.operands, strict=True))
-        kinds = dict(zip(self.names, arguments, strict=True))
         working = result_type(dtype for dtype, _ in types)
 
         def loops(tree: ast.FunctionDef, scope: FunctionScope) -> None:
             WholeArrays(tree, scope, cores).generic_visit(tree)
 
-        function = typed(self.function, kinds, working, loops)
+        function = typed(self.function, working, loops)
         return CoreSpecialisation(function, arguments, inputs, outputs)
 
 

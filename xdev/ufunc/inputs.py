@@ -8,19 +8,19 @@ import linecache
 import sys
 from dis import get_instructions, opmap
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev._freed import is_freed, use_after_free
 from xdev.compile.digests import reads
 from xdev.compile.formulas import is_bfloat16
-from xdev.errors import not_array
+from xdev.errors import not_array, type_name
 from xdev.ufunc import sources
 from xdev.ufunc.sources import WEAK, FunctionScope, numpys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -255,14 +255,12 @@ def counted(
     What a ufunc cannot call is refused; a function that one calls may have no inputs.
     """
     parameters = positional(function)
-    if not (parameters or inside) or parameters is None:
+    if parameters is None or not (parameters or inside):
         name = getattr(function, "__name__", repr(function))
-        others = "(no *args, **kwargs or keyword-only ones)"
         raise TypeError(
-            f"a ufunc calls {name}, which may have positional parameters alone {others}"
-            if inside
-            else "vectorize needs a Python function of one or more positional "
-            f"parameters {others}, not {name}"
+            f"{'a ufunc calls' if inside else 'vectorize needs'} Python functions with "
+            "positional parameters (no *args, **kwargs or keyword-only ones), not "
+            f"{name}"
         )
     refuse_deferred_or_raising(
         function,
@@ -302,7 +300,7 @@ def refuse_deferred_or_raising(function: Callable[..., Any], way: str) -> None:
 def refuse_arrays(
     function: Callable[..., Any],
     outside: dict[str, Any],
-    way: str = ", of @xdev.guvectorize or @xdev.kernel where an element needs others",
+    way: str = " (of @xdev.guvectorize or @xdev.kernel where an element needs others)",
 ) -> None:
     """Refuse a function that reads an array from outside.
 
@@ -310,55 +308,13 @@ def refuse_arrays(
     whichever device. So would one in a tuple, and one that is a module's attribute.
     """
     for label, value, line in _read(function.__code__, outside):
-        if _is_array(value):
-            what = "an array of the tuple" if isinstance(value, tuple) else "the array"
+        if _is_array(value) or isinstance(value, list | dict | set):
+            kind = type_name(value)
             raise TypeError(
-                f"{function.__name__} reads {what} {label!r} from outside: pass it as "
-                f"an argument{way}\n{shown(function.__code__, line)}"
+                f"{function.__name__} reads {label!r} ({kind}) from outside, where "
+                "compiled code reads numbers and tuples of them: pass it as an argument"
+                f"{way}\n{shown(function.__code__, line)}"
             )
-        if isinstance(value, list | dict | set):
-            raise TypeError(
-                f"{function.__name__} reads {label!r}, a {type(value).__name__}, from "
-                "outside, where compiled code reads numbers and tuples: make it "
-                f"a tuple, or pass an array\n{shown(function.__code__, line)}"
-            )
-
-
-def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:
-    """Refuse a function that adds to a number which it was given, and never reads it.
-
-    The caller's number stays as it is, as in Python, where arrays change.
-    """
-    source = sources.find(function.__code__)
-    nodes = [] if source is None else [*ast.walk(source.node)]
-    for name in numbers:
-        own = [node for node in nodes if _adds(node, name)]
-        within = {each for node in own for each in ast.walk(node)}
-        if own and not any(_reads(node, name) for node in nodes if node not in within):
-            raise TypeError(
-                f"{function.__name__}: {name} is a number, which {name} += … changes "
-                "for one point alone, and nothing reads it: give an array and write "
-                f"into it, in a kernel by xdev.atomic.add({name}, 0, value)\n"
-                f"{shown(function.__code__, own[0].lineno)}"
-            )
-
-
-def _adds(node: ast.AST, name: str) -> TypeGuard[ast.stmt]:
-    """Say whether a statement is ``name += …``, or ``name = name + …``."""
-    match node:
-        case ast.AugAssign(target=ast.Name(id=found)):
-            return found == name
-        case ast.Assign(targets=[ast.Name(id=found)]):
-            return found == name and any(_reads(x, name) for x in ast.walk(node.value))
-    return False
-
-
-def _reads(node: ast.AST, name: str) -> bool:
-    return (
-        isinstance(node, ast.Name)
-        and node.id == name
-        and isinstance(node.ctx, ast.Load)
-    )
 
 
 def refuse_neighbours(function: Callable[..., Any]) -> None:

@@ -23,7 +23,6 @@ from xdev.ufunc.inputs import (
     positional,
     refuse_arrays,
     refuse_deferred_or_raising,
-    refuse_lost,
     shown,
 )
 from xdev.ufunc.kinds import Rules, real
@@ -189,20 +188,18 @@ class KernelFunction:
         def checking(tree: ast.FunctionDef, scope: FunctionScope) -> None:
             Checks(tree, scope, arrays).visit(tree)
 
-        function = typed(self.function, kinds, working, checking if check else None)
+        function = typed(self.function, working, checking if check else None)
         return Grid(function, indices, arguments, self.fastmath, check)
 
 
 def typed(
     function: Callable[..., Any],
-    kinds: Mapping[str, Argument],
     working: np.dtype[Any],
     also: Rewriting | None,
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
     refuse_arrays(function, sources.outside(function), way="")
-    refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
     replace = partial(_replacement, function, working)
     rules = Rules((), working=working)
     return literals.typed(function, rules, replace, also).function
