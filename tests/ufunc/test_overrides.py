@@ -165,7 +165,7 @@ class Refusing:
 
 @pytest.mark.parametrize("call", [lambda x: wave(x, 1.0), turned, wave.reduce])
 def test_none_in_its_place_refuses(call):
-    with pytest.raises(TypeError, match="Refusing does not support ufuncs"):
+    with pytest.raises(TypeError, match=r"no operand of .*Refusing"):
         call(Refusing())
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.errors import DeviceMismatchError, not_array, quoted, type_name
+from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.memory.arrays import is_fake
 from xdev.ufunc import dask, foreign, ufuncs
 from xdev.ufunc.foreign import NUMBERS, is_cuda
@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 # Arguments in host memory that are not plain NumPy arrays on their way to the CPU.
 
 PLAIN = (np.ndarray, *NUMBERS)
-#: The keywords that CUDA has; those of functions of core arrays, everywhere and there.
-ON_CUDA = frozenset(("where", "casting", "signature", "order"))
-CORES = ("axis", "keepdims", "casting")
-CORE_KEYWORDS = ("out", *CORES, "order", "dtype", "subok")
-CORE_ON_CUDA = frozenset((*CORES, "signature"))
+#: Those of functions of core arrays.
+CORE_KEYWORDS = ("out", "axis", "keepdims", "casting", "order", "dtype", "subok")
 HOST = {np.ndarray, bool, int, float, complex, type(None)}  # none's but NumPy's
 
 
@@ -113,18 +110,10 @@ def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords that CUDA has; the others have no meaning there."""
-    name, order = ufunc.__name__, keywords.get("order", "K")
-    if ufunc.signature and order not in {"K", "C", "A"}:
-        raise TypeError(f"{name}() cannot lay out results as order={quoted(order)}")
+    """Return the keywords that CUDA has; its arrays have no subclasses to make."""
     keywords = read(ufunc, keywords)
-    if order not in {"K", "C", "A", "F"}:
-        message = (
-            f"{name}() has no order={quoted(order)}; valid are 'K', 'C', 'A' and 'F'"
-        )
-        raise ValueError(message)
-    names = CORE_ON_CUDA if ufunc.signature else ON_CUDA
-    return {k: v for k, v in keywords.items() if k in names}
+    np.asarray((), order=keywords.get("order", "K"))  # which refuses what is none
+    return {key: value for key, value in keywords.items() if key != "subok"}
 
 
 def uploaded(
@@ -139,12 +128,6 @@ def uploaded(
     def up(x: Any) -> Any:
         return to_device(x, "cuda") if isinstance(x, np.ndarray) else x
 
-    for out in outs or ():
-        if out is not None and not (
-            isinstance(out, np.ndarray) and out.flags.writeable
-        ):
-            message = "out must be a NumPy array that may be written, as the inputs are"
-            raise ValueError(message)
     keywords = {key: up(x) for key, x in keywords.items()}
     there = outs and tuple(map(up, outs))  # what is not computed stays as it is
     result = loops([*map(up, args)], there, **keywords)
@@ -275,11 +258,8 @@ def ask(
             overriding.insert(next(bases, len(overriding)), x)
     for x in overriding:
         own = type(x).__array_ufunc__
-        if own is None:
-            raise TypeError(
-                f"{ufunc.__name__}: {type(x).__name__} does not support ufuncs "
-                "(__array_ufunc__ = None): pass an array that it holds"
-            )
+        if own is None:  # it supports none
+            break
         result = own(x, shown, name, *inputs, **keywords)
         if result is not NotImplemented:
             return result

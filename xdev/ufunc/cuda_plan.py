@@ -43,7 +43,7 @@ class Result(NamedTuple):
         "A" is as the inputs, too.
         """
         every = tuple(range(len(shape)))
-        order = {"C": every, "F": every[::-1]}.get(kind) or layout.axes(
+        order = {"C": every, "F": every[::-1]}.get(str(kind).upper()) or layout.axes(
             inputs or [(0,) * len(shape)]
         )
         axes = tuple(order.index(axis) for axis in range(len(shape)))
