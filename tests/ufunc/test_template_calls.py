@@ -192,6 +192,14 @@ def test_empty_arrays_without_memory_go_with_those_of_any_device(gpu, there):
 X = np.zeros((2, 3), np.float32)
 
 
+def test_orders_of_results_are_numpys(gpu):
+    x = np.arange(30, dtype="f").reshape(2, 3, 5)
+    for view, order in itertools.product((x, x.T, x.T[1:], x[:, 1]), "KCFAa"):
+        there, expected = gpu.array(view), np.add(view, view, order=order)
+        made = gpu.ufunc("add")(there, there, order=order)
+        assert made.strides == expected.strides, (view.strides, order)
+
+
 @pytest.mark.parametrize("address", [0, 64])
 def test_elements_in_memory_of_no_device_are_refused_with_several(gpu, address):
     add = gpu.ufunc("add")

@@ -210,8 +210,10 @@ ORDER = (
     "minus.reduce is not reorderable, so it takes one axis at a time; with "
     "@vectorize(identity=...) it takes several"
 )
-START = "minus.reduce: where= needs a value to start from: pass initial="
-NOTHING = "minus.reduce of nothing has no identity: pass initial="
+START = (
+    "minus.reduce with where=, or of nothing, has no identity to start from: pass "
+    "initial="
+)
 
 
 def minus(x, y):
@@ -222,8 +224,8 @@ REFUSED = [
     ((2, 3), {"axis": None}, ORDER),
     ((2, 3), {"axis": 0, "where": True}, START),
     ((0, 3), {"axis": None, "where": True}, ORDER),
-    ((0,), {}, NOTHING),
-    ((3, 0), {"axis": 1}, NOTHING),
+    ((0,), {}, START),
+    ((3, 0), {"axis": 1}, START),
 ]
 
 

@@ -193,19 +193,15 @@ def mismatch(
     """Return the error for arrays of two libraries or two devices."""
     (one, x), (other, y) = first, second
     where, there = where_is(x), where_is(y)
+    pairs = (one, x, other, there), (other, y, one, where)
     ways = [
         _way(label, like, target)
-        for label, value, like, target in (
-            (one, x, other, there),
-            (other, y, one, where),
-        )
-        # A NumPy array is on the CPU, and in xdev's own library there, already. What
-        # JAX traces has no values yet that could move.
+        for label, value, like, target in pairs
+        # NumPy's arrays are in xdev's own library there. What JAX traces has no values.
         if traced(value) is None
         and (
             where != there
-            or target is None
-            or target.library
+            or (target and target.library)
             or type(value) is not np.ndarray
         )
     ]
@@ -351,19 +347,17 @@ def raised_by_numpy(error: Exception) -> bool:
 # Reductions that are refused, in the same words on every device.
 
 # Of what NumPy says, the words that tell the case; what users read, and the way out.
+START = (
+    "{}.reduce with where=, or of nothing, has no identity to start from: pass "
+    "initial=, or give the function an identity, @vectorize(identity=...)"
+)
 REFUSED = {
     "not reorderable": (
         "{}.reduce is not reorderable, so it takes one axis at a time; with "
         "@vectorize(identity=...) it takes several"
     ),
-    "where mask": (
-        "{}.reduce: where= needs a value to start from: pass initial=, or give the "
-        "function an identity, @vectorize(identity=...)"
-    ),
-    "no identity": (
-        "{}.reduce of nothing has no identity: pass initial=, or give the function an "
-        "identity, @vectorize(identity=...)"
-    ),
+    "where mask": START,
+    "no identity": START,
 }
 
 

@@ -38,10 +38,7 @@ class Result(NamedTuple):
     def like(
         cls, shape: Shape, inputs: list[Shape], dtype: np.dtype[Any], kind: str
     ) -> Result:
-        """Lay a result out as the inputs are, or as an order of NumPy's says.
-
-        "A" is as the inputs, too.
-        """
+        """Lay a result out as the inputs are, or as an order of NumPy's says."""
         every = tuple(range(len(shape)))
         order = {"C": every, "F": every[::-1]}.get(str(kind).upper()) or layout.axes(
             inputs or [(0,) * len(shape)]
@@ -98,6 +95,8 @@ def make(
         spec.name,
     )
     stretched = [layout.stretch(x.shape, x.strides, shape) for x in read]
+    if str(order).upper() == "A":
+        order = "F" if read and all(map(_is_fortran, read)) else "C"
     results = tuple(
         Result.like(shape, stretched, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
@@ -178,6 +177,13 @@ def make(
             size=size,
         )
     return Plan(spec.inputs, results, run)
+
+
+def _is_fortran(x: Array) -> bool:
+    """Say whether an array is contiguous in Fortran's order, and not in C's."""
+    size, shape = x.dtype.itemsize, x.shape
+    fortran = cuda_layout.contiguous(shape[::-1], size)[::-1]
+    return x.strides == fortran != cuda_layout.contiguous(shape, size)
 
 
 def _is_straight(x: Array | None, shape: Shape) -> bool:
