@@ -117,13 +117,6 @@ def host_array(
     return _pooled(_host_pool(), shape, dtype, nbytes, order)
 
 
-def large_array(
-    shape: tuple[int, ...], dtype: np.dtype[Any], size: int
-) -> ndarray[Any, Any]:
-    """Return :func:`host_array`'s result for a shape that is known to be large."""
-    return _pooled(_host_pool(), shape, dtype, size * dtype.itemsize)
-
-
 def cleared(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """Return a new array of numbers, in C's order or Fortran's, with zeros in it."""
     memory = (array.T if array.flags.fnc else array).reshape(-1).view(np.uint8)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from xdev.memory.arrays import host_array, large_array, transposed
+from xdev.memory.arrays import host_array, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,16 +112,7 @@ def pooled(
         arrays.append(x)
     if not shape:
         return None  # of NumPy scalars, or numbers
-    size = prod(shape)
-    if straight and least >= POOLED:  # the most frequent ones
-        return tuple(
-            [
-                large_array(shape, dtype, size)
-                if size * dtype.itemsize >= least
-                else None
-                for dtype in outputs
-            ]
-        )
+    order = "C" if straight else order
     return tuple([_like(arrays, shape, d, order, least) for d in outputs])
 
 
