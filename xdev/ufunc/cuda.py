@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from xdev.ufunc.signatures import Signature, Specialisation
 
-PLANS = 512  # kept for each function; with more layouts it starts afresh
 Operand = Array | Number
 
 
@@ -39,7 +38,7 @@ class CudaLoops:
     def __init__(self, scalar: Any, launches: native.calls.Launches) -> None:
         self.scalar, self._launches = scalar, launches
         launches.nin = scalar.nin
-        self._lock = threading.RLock()  # guards the making of plans and kernels
+        self._lock = threading.RLock()  # guards the making of kernels
         self._plans: dict[Any, cuda_plan.Plan] = {}
         self._kernels: dict[Any, Any] = {}
 
@@ -74,11 +73,7 @@ class CudaLoops:
             plan = self._plans.get((key, place))
             if plan is None:
                 plan = self._plan(inputs, outputs, mask, casting, signature, order)
-                with self._lock:
-                    if len(self._plans) >= PLANS:
-                        self._plans.clear()
-                        self._launches.forget()
-                    self._plans[key, place] = plan
+                cuda_plan.remember(self._plans, (key, place), plan)
             operands = *inputs, mask
             *rest, where = copied = [apart(x, outputs) for x in operands]
             if any(x is not y for x, y in zip(operands, copied, strict=True)):
@@ -86,18 +81,16 @@ class CudaLoops:
                 return self(rest, out, where=where, signature=signature, **same)
             values = handed(inputs, plan.inputs, name, labels)
             results: list[Any] = [
-                outputs[i] if result is None else new_array(result)
-                for i, result in enumerate(plan.results)
+                outputs[i] if made is None else new_array(made)
+                for i, made in enumerate(plan.results)
             ]
             values += [x.address for x in (*results, mask) if isinstance(x, Array)]
             if plan.run is not None and mask is not False:
                 plan.run(values)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
             returned = tuple(
-                outs[i] if result is None else foreign.from_native(made.owner, first)
-                for i, (made, result) in enumerate(
-                    zip(results, plan.results, strict=True)
-                )
+                y.owner if made is None else foreign.from_native(y.owner, first)
+                for y, made in zip(results, plan.results, strict=True)
             )
         if len(returned) > 1:
             return returned

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 BYTE = np.dtype(np.uint8)
 READY = secrets.randbits(62) << 1  # marks a segment's fold: no memory holds it so
-PLANS = 512  # kept for each function
 Start = tuple[bytes | None, float]
 Fold = tuple[Launch, int]  # and the bytes where the segments of lines meet
 KEYS = (int, float, tuple, str, type, np.dtype, type(None))  # of calls that are learnt
@@ -48,13 +47,6 @@ ALONE = 2**17
 def straightened(x: Array, order: Sequence[int]) -> Array:
     """Return a contiguous copy with its axes in an order."""
     return Array.of(x.cupy().transpose(order).copy(order="C"))
-
-
-def remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
-    """Keep a value in a table of bounded size, and return what is there."""
-    if len(table) >= PLANS:
-        table.clear()
-    return table.setdefault(key, value)
 
 
 @final
@@ -103,7 +95,7 @@ class CudaMethods:
         plain = all(isinstance(part, KEYS) for part in key)
         if plain and {type(array), type(y.owner)} == {_optional.cupy().ndarray}:
             plan = native.calls.LaunchPlan(run, y.dtype, y.shape, scratch=scratch)
-            launches = remember(self._launches, key, native.calls.Launches(1))
+            launches = cuda_plan.remember(self._launches, key, native.calls.Launches(1))
             launches.learn((array,), plan)
 
     def _operands(
@@ -241,7 +233,7 @@ class CudaMethods:
             kernel = kernel._replace(joining=WARP if splits <= BLOCK else BLOCK)
             nbytes = found.number * splits * kernel.partial
         fold = self._launch(spec, kernel, found, splits, each, start)
-        return remember(self._plans, key, (fold, nbytes)), x, mask
+        return cuda_plan.remember(self._plans, key, (fold, nbytes)), x, mask
 
     def _launch(
         self,

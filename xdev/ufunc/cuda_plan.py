@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Dtypes = tuple[np.dtype[Any], ...]
 Shape = tuple[int, ...]
+PLANS = 512  # kept for each function; with more layouts it starts afresh
 NARROW = 2**31  # indices and offsets below this fit 32 bits
 
 
@@ -72,6 +73,13 @@ class Plan(NamedTuple):
     inputs: Dtypes
     results: tuple[Result | None, ...]
     run: Launch | None
+
+
+def remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
+    """Keep a value in a table of bounded size, and return what is there."""
+    if len(table) >= PLANS:
+        table.clear()
+    return table.setdefault(key, value)
 
 
 def make(

@@ -257,14 +257,11 @@ def call(
         return as_arrays(ufunc(*args, out=None, **keywords))
     for keyword in keywords:
         if keyword not in valid_keywords:
-            if keyword in definition.labels:
-                message = f"{name}() takes {keyword!r} positionally, not by keyword"
-                raise TypeError(message)
-            valid = ", ".join(valid_keywords)
+            valid, placed = ", ".join(valid_keywords), ", ".join(definition.labels)
             message = f"{name}() has no keyword {keyword!r}; valid are {valid}"
             if (name, keyword) == ("xdev.round", "decimals"):
                 message += "; xdev.numpy.round takes decimals"
-            raise TypeError(message)
+            raise TypeError(f"{message}; positionally go {placed}")
     inputs, outs = bound(definition, args, out)
     if not keywords and (len(args) < nin or (not outs and (has_out or args[nin:]))):
         # For which there may be a plan.
