@@ -8,7 +8,6 @@ the number of threads: the bits of a sum depend on its values alone.
 from __future__ import annotations
 
 import math
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev import _config, _optional
 from xdev.compile import threads
 from xdev.compile.threads import CostModel
+from xdev.facade import elementwise
 from xdev.facade.cpu import folded_count, variance
 from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from xdev.facade.backends import Axes, Function
 
-    Part = Callable[[Any, Any, Any], object]
-    ByLoop = Callable[[Any, Any], Callable[[int], None]] | None
 
 PART = 1 << 18  # elements of a part of a fold: a call takes much less time than they do
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
@@ -124,80 +122,39 @@ def _by_loop(
 
 
 def _folded(
-    key: tuple[Any, ...],
-    x: Any,
-    axis: Axes,
-    dtype: Any,
-    keepdims: bool,
-    part: Part,
-    loop: int = 0,
+    ufunc: Any, errors: Errors, x: Any, axis: Axes, dtype: Any, keepdims: bool
 ) -> Any:
-    """Fold along axes, all elements block by block; None: NumPy must do it, or refuse.
-
-    ``part(x, axes, out)`` folds into an output that keeps the axes; ``loop`` is the
-    address of the ufunc's inner loop, if that is all of the part.
-    """
-    errors = Errors()
+    """Fold along axes, all elements part by part; None: NumPy must do or refuse it."""
     try:
         axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
     except (TypeError, ValueError):
         return None
-    if isinstance(axis, list):
+    if isinstance(axis, list) or not axes:
         return None
-    noted = errors.noted()(part)
-    by_loop = partial(_by_loop, loop, key[0], errors) if loop else None
+    dtype = ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype
     if len(axes) < x.ndim:
-        result = _along(key, x, axes, dtype, keepdims, noted, by_loop)
-    elif not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
+        return _along(ufunc, errors, x, axes, dtype, keepdims)
+    if not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
         return None
-    else:
-        folds = _of_parts(key, x.ravel("K"), dtype, noted, by_loop)
-        with errors.noted():
-            result = key[0].reduce(folds, dtype=dtype)
-        result = result.reshape((1,) * x.ndim) if keepdims else result
-    errors.tell("reduce")
-    return result
-
-
-def _of_parts(
-    key: tuple[Any, ...], x: Any, dtype: Any, part: Part, by_loop: ByLoop
-) -> Any:
-    """Return the folds of parts of all elements."""
-    folds, full = np.empty(-(-x.size // PART), dtype), x.size // PART
-
-    def work(start: int, stop: int) -> None:
-        for k in range(start, stop):
-            part(x[k * PART : (k + 1) * PART], None, folds[k : k + 1])
-
-    def alone() -> None:
-        work(0, len(folds))
-
-    def shared(_: int) -> None:
-        threads.run(work, len(folds))
-
-    native = None
-    if by_loop and full:
-        fold = by_loop(x[: full * PART].reshape(full, PART), folds[:full])
-
-        def native(grain: int) -> None:
-            fold(grain)
-            work(full, len(folds))
-
-    _quicker(key, x.size, alone, shared, native)
-    return folds
+    parts, rest = np.split(x.ravel("K"), [x.size - x.size % PART])
+    folds = _along(ufunc, errors, parts.reshape(-1, PART), (1,), dtype, False)
+    with errors.noted():
+        if rest.size:
+            folds = np.append(folds, ufunc.reduce(rest, None, dtype))
+        result = ufunc.reduce(folds, None, dtype)
+    return result.reshape((1,) * x.ndim) if keepdims else result
 
 
 def _along(
-    key: tuple[Any, ...],
+    ufunc: Any,
+    errors: Errors,
     x: Any,
     axes: tuple[int, ...],
     dtype: Any,
     keepdims: bool,
-    part: Part,
-    by_loop: ByLoop,
 ) -> Any:
     """Fold along some axes: threads share what is left."""
-    ufunc, lost = key[0], () if keepdims else axes
+    lost = () if keepdims else axes
     kept = [(1 if k in axes else n) for k, n in enumerate(x.shape)]
     with np.errstate(all="ignore"):
         example = ufunc.reduce(_corner(x), axes, keepdims=keepdims)
@@ -205,8 +162,9 @@ def _along(
     result = _laid_out(example, shape, dtype)
     whole = np.expand_dims(result, lost)
 
+    @errors.noted()
     def along(x: Any, out: Any) -> None:
-        part(x, axes, out)
+        ufunc.reduce(x, axes, dtype, out, True)
 
     def alone() -> None:
         along(x, whole)
@@ -214,11 +172,12 @@ def _along(
     def shared(grain: int) -> None:
         share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
-    matrix = x.ndim == 2 and x.flags.c_contiguous  # noqa: PLR2004
     native = None
-    if by_loop and matrix:
-        native = by_loop(x, whole.reshape(-1) if axes == (1,) else whole)
-    _quicker((*key, axes), x.size, alone, shared, native)
+    if x.ndim == 2 and x.flags.c_contiguous and x.flags.aligned:  # noqa: PLR2004
+        loop = threads.loop_of(ufunc, dtype) if x.dtype == dtype else 0
+        places = whole.reshape(-1) if axes == (1,) else whole
+        native = _by_loop(loop, ufunc, errors, x, places) if loop else None
+    _quicker((ufunc, x.dtype, dtype, axes), x.size, alone, shared, native)
     return result
 
 
@@ -233,17 +192,12 @@ def reduction(ufunc: Any) -> Function:
         dtype: Any = None,
         keepdims: bool = False,
     ) -> Any:
-        def part(x: Any, axes: Any, out: Any) -> None:
-            ufunc.reduce(x, axes, dtype, out, True)
-
-        result = None
+        result, errors = None, Errors()
         if x.dtype.kind in NUMBERS:  # threads share no objects
-            own = ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype
-            key, alike = (ufunc, x.dtype, dtype), own == x.dtype and x.flags.aligned
-            loop = threads.loop_of(ufunc, x.dtype) if alike and x.size else 0
-            result = _folded(key, x, axis, own, keepdims, part, loop)
+            result = _folded(ufunc, errors, x, axis, dtype, keepdims)
         if result is None:
             return plain(x, axis=axis, dtype=dtype, keepdims=keepdims)
+        errors.tell("reduce")
         return result
 
     return function
@@ -264,24 +218,14 @@ def mean(plain: Function, x: Any, *, axis: Axes, keepdims: bool) -> Any:
 def var(
     plain: Function, x: Any, *, axis: Axes, correction: float, keepdims: bool
 ) -> Any:
-    """Return the variance of floats, in two passes; NumPy others'."""
-    count, result = folded_count(x, axis), None
-    if count > correction:
-        whole = axis is None or x.ndim == 1
-        mean: Any = _sum(_add, x) / x.dtype.type(count) if whole else None
-
-        def part(x: Any, axes: Any, out: Any) -> None:
-            center = mean if whole else _add(x, axes, None, None, True) / count
-            distances: Any = host_array(x.shape, x.dtype)
-            np.subtract(x, center, out=distances)
-            distances *= distances
-            _add(distances, axes, None, out, True)
-
-        key = np.add, "var", x.dtype
-        result = _folded(key, x, axis, x.dtype, keepdims, part)
-    if result is None:
+    """Return the variance of floats, in passes that threads share; NumPy others'."""
+    count = folded_count(x, axis)
+    if not count or count <= correction:
         return plain(x, axis=axis, correction=correction, keepdims=keepdims)
-    return result / (count - correction)
+    means = _sum(_add, x, axis=axis, keepdims=True) / count
+    squares = elementwise.subtract(x, means)
+    elementwise.multiply(squares, squares, out=squares)
+    return _sum(_add, squares, axis=axis, keepdims=keepdims) / (count - correction)
 
 
 def std(plain: Function, x: Any, **options: Any) -> Any:  # noqa: ARG001
