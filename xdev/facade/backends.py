@@ -415,22 +415,22 @@ class Library:
         """Compute into ``out``, checked before anything is written; return it."""
         shape = result_shape([*values, options.get("where")])
         if out.shape != shape:
-            self.refuse(name, function, values, out, shape)
+            self.refuse(name, values, out, shape)
         try:
             return function(*values, out=out, **options)
         except (TypeError, ValueError):
-            self.refuse(name, function, values, out, shape)
+            self.refuse(name, values, out, shape)
             raise
 
-    def refuse(
-        self, name: str, function: Function, values: list[Any], out: Any, shape: Shape
-    ) -> None:
+    def refuse(self, name: str, values: list[Any], out: Any, shape: Shape) -> None:
         """Raise what is wrong with an ``out``, if anything is."""
-        check_out(name, out, shape, self.wanted(name, function, values))
+        from xdev.facade.cpu import NUMPY  # which stands on this module
 
-    def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
-        """Return the data type of a result, asked with arrays of size 0."""
-        return result_dtype(self.namespace, function, values)
+        # The data type is NumPy's, of results of arrays of size 0.
+        samples = [np.empty(0, x.dtype) if hasattr(x, "dtype") else x for x in values]
+        with np.errstate(all="ignore"):  # a number may overflow even beside them
+            dtype = NUMPY.functions[name](*samples).dtype
+        check_out(name, out, shape, dtype)
 
 
 def result_shape(values: list[Any]) -> tuple[int, ...]:
@@ -439,16 +439,6 @@ def result_shape(values: list[Any]) -> tuple[int, ...]:
     if all(shape in (first, ()) for shape in rest):
         return tuple(first)
     return np.broadcast_shapes(first, *rest)
-
-
-def result_dtype(xp: Any, function: Function, values: list[Any]) -> Any:
-    """Return the data type that a function gives, asked with arrays of size 0."""
-    samples = [
-        xp.empty(0, value.dtype) if hasattr(value, "dtype") else value
-        for value in values
-    ]
-    with np.errstate(all="ignore"):  # a number may overflow even beside them
-        return function(*samples).dtype
 
 
 #: The functions that make arrays: each is a method of a factory.

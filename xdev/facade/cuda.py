@@ -25,7 +25,14 @@ from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
 from xdev.facade import cuda_copies, elementwise
-from xdev.facade.backends import MAKERS, Factory, Library, as_shape, to_numpy_dtype
+from xdev.facade.backends import (
+    FLOAT64,
+    MAKERS,
+    Factory,
+    Library,
+    as_shape,
+    to_numpy_dtype,
+)
 from xdev.facade.clipping import clip
 from xdev.facade.cpu import (
     HOST,
@@ -69,12 +76,6 @@ OWN = frozenset((
 #: Likewise the methods of its arrays, which are compiled: its functions of these names
 #: hand their arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
-#: What makes views alone: no work on the device.
-VIEWS = frozenset((
-    *("broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose"),
-    *("moveaxis", "permute_dims", "squeeze", "unstack", "linalg.diagonal"),
-    "linalg.matrix_transpose",
-))  # fmt: skip
 #: CuPy's operators, which are compiled.
 OPERATORS: dict[str, Function] = {
     "matmul": operator.matmul,
@@ -207,7 +208,7 @@ class CuPyLibrary(Library):
             standard = importlib.import_module("array_api_compat.cupy")
             function = operator.attrgetter(name)(standard)
         if name in STATISTICS:
-            function = statistic(name, marking(name, function))
+            function = statistic(name, marking(function))
         elif name in cuda_copies.COPIES:
             function = cuda_copies.quick(cuda_copies.COPIES[name], function)
         self.keep(name, with_room(name, function))
@@ -217,12 +218,12 @@ class CuPyLibrary(Library):
         """Have a function under a name; where there are several streams it marks."""
         self.functions[name] = function  # from here on another thread marks it, or we
         if live_streams.several:
-            self.functions[name] = marking(name, function)
+            self.functions[name] = marking(function)
 
     def _mark_uses(self) -> None:
         """Have the functions mark their arguments: several streams are in use."""
         for name, function in list(self.functions.items()):
-            self.functions[name] = marking(name, function)
+            self.functions[name] = marking(function)
 
     def device(self, x: Any) -> int | None:
         """Return the device's number, or None where there is one device."""
@@ -235,10 +236,6 @@ class CuPyLibrary(Library):
         if not live_streams.several:  # then no pool may have seen the stream
             mark_uses((*values, out), self.device(out))
         return super().write(name, function, values, out, **options)
-
-    def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
-        """Return the data type of a result: NumPy's."""
-        return NUMPY.wanted(name, NUMPY.bound(name, None), values)
 
 
 def guarded(function: Function, device: Any) -> Function:
@@ -253,22 +250,19 @@ def guarded(function: Function, device: Any) -> Function:
     return on_device
 
 
-def marking(name: str, function: Function) -> Function:
+def marking(function: Function) -> Function:
     """Return a function whose arrays' blocks stay until the current stream used them.
 
     Without it an array of another stream, dropped after the call, would be handed out
-    again there before the work here is done. A function that marks, or does no work, is
-    itself.
+    again there before the work here is done. A function that marks is itself.
     """
-    if name in VIEWS or hasattr(function, "marks"):
+    if hasattr(function, "marks"):
         return function
 
     are_of_current_stream = native.calls.are_of_current_stream
-    shapes = name == "reshape"  # a view of what is contiguous
 
     def on_stream(*args: Any, **options: Any) -> Any:
-        view = shapes and not options and args[0]._c_contiguous  # noqa: SLF001
-        if not view and (options or not are_of_current_stream(args)):
+        if options or not are_of_current_stream(args):
             mark_uses((*args, *options.values()))
         return function(*args, **options)
 
@@ -285,8 +279,6 @@ def library(_: ModuleType | None = None) -> CuPyLibrary:
 ZERO = 0  # this very object, as small integers are
 #: More elements than any device holds: beyond, CuPy's own count of bytes overflows.
 TOO_MANY = 2**59
-#: Data types that CuPy takes as they are, and more quickly than their ``numpy.dtype``.
-CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
 
 @final
@@ -303,10 +295,7 @@ class CudaFactory(Factory):
                 setattr(self, name, guarded(getattr(self, name), device))
 
     def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
-        if dtype is None:
-            dtype = np.float64
-        elif type(dtype) is not type or dtype not in CUPYS:
-            dtype = to_numpy_dtype(dtype)
+        dtype = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
         try:
             count = shape if type(shape) is int else math.prod(shape)
         except TypeError:
@@ -347,17 +336,16 @@ class CudaFactory(Factory):
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if stop is None:
             start, stop = 0, start
-        kind = None if dtype is None else to_numpy_dtype(dtype)
-        return self.cupy.arange(start, stop, step, kind)
+        return self.cupy.arange(start, stop, step, NUMPY.dtype(dtype))
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
     ) -> Any:
-        kind = None if dtype is None else to_numpy_dtype(dtype)
+        kind = NUMPY.dtype(dtype)
         return self.cupy.linspace(start, stop, num, endpoint, False, kind)
 
     def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
-        kind = np.dtype(np.float64 if dtype is None else to_numpy_dtype(dtype))
+        kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
         if kind.kind != "f":
             return super().frequencies(name, n, d, dtype)
         multiply: Any = elementwise.multiply
@@ -372,7 +360,7 @@ class CudaFactory(Factory):
         return out
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
-        kind = None if dtype is None else to_numpy_dtype(dtype)
+        kind = NUMPY.dtype(dtype)
         if isinstance(obj, self.ndarray):
             if not copy and (kind is None or kind == obj.dtype):
                 return obj

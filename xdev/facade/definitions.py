@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -397,9 +398,8 @@ class _NumPyCall:
         if isinstance(error, TypeError) or outs:
             function.refuse(values)
         for out in outs:
-            own = NUMPY.bound(function.key, None)
             if isinstance(error, TypeError | ValueError):
-                NUMPY.refuse(function.key, own, list(values), out, out.shape)
+                NUMPY.refuse(function.key, list(values), out, out.shape)
 
 
 @final
@@ -431,7 +431,7 @@ def _overrides(x: Any) -> bool:
 
 
 def _comparable(values: list[Any]) -> list[Any]:
-    """Return operands of a comparison, ints beyond the array's type made wider."""
+    """Return operands of a comparison, ints beyond the array's type made infinite."""
     if len(values) != 2 or not any(type(x) is int for x in values):  # noqa: PLR2004
         return values
     kinds = [x.dtype for x in values if hasattr(x, "dtype")]
@@ -439,11 +439,9 @@ def _comparable(values: list[Any]) -> list[Any]:
         return values
     least, most = ends_of(kinds[0])
 
-    def wide(x: Any) -> Any:
+    def within(x: Any) -> Any:
         if type(x) is not int or least <= x <= most:
             return x
-        if -(2**63) <= x < 2**64:
-            return np.int64(x) if x < 2**63 else np.uint64(x)
-        return float("inf") if x > 0 else -float("inf")
+        return math.inf if x > 0 else -math.inf
 
-    return list(map(wide, values))
+    return list(map(within, values))

@@ -53,10 +53,6 @@ class FakeLibrary(Library):
         """Return the device's number."""
         return int(x.device.index)
 
-    def wanted(self, name: str, function: Function, values: list[Any]) -> Any:  # noqa: ARG002
-        """Return the data type of a result: NumPy's."""
-        return NUMPY.wanted(name, NUMPY.bound(name, None), values)
-
 
 @cache
 def library(_: ModuleType | None = None) -> Library:
