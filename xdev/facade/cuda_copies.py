@@ -181,22 +181,14 @@ def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
         return NotImplemented
     axis %= ndim
     one = (*shape[:axis], 1, *shape[axis:])
-    layout = _side_by_side((one,) * len(arrays), axis)
-    out = NotImplemented if layout is None else _joined(arrays, *layout)
-    if out is NotImplemented:
-        out = concat([x.reshape(one) for x in arrays], axis=axis)
-    return out
-
-
-#: Of a part: where along the axis it begins, its length, and that of its array.
-Part = tuple[int, int, int]
+    return concat([x.reshape(one) for x in arrays], axis=axis)
 
 
 @lru_cache(maxsize=PLANS, typed=True)  # 1.0 is no axis
 def _side_by_side(
     shapes: tuple[Shape, ...], axis: int
-) -> tuple[Shape, int, tuple[Part, ...]] | None:
-    """Return the shape of arrays joined along an axis, that axis, and the parts.
+) -> tuple[Shape, int, Shape] | None:
+    """Return the shape of arrays joined along an axis, that axis, and their lengths.
 
     None: they do not fit, or there is no such axis.
     """
@@ -205,22 +197,19 @@ def _side_by_side(
     if not -ndim <= axis < ndim or len(around) > 1:
         return None
     axis %= ndim
-    lengths = [own[axis] for own in shapes]
-    shape = (*first[:axis], sum(lengths), *first[axis + 1 :])
-    return shape, axis, tuple((0, length, length) for length in lengths)
+    lengths = tuple([own[axis] for own in shapes])
+    return (*first[:axis], sum(lengths), *first[axis + 1 :]), axis, lengths
 
 
-def _joined(
-    arrays: Sequence[Any], shape: Shape, axis: int, parts: tuple[Part, ...]
-) -> Any:
-    """Return parts of contiguous arrays of one data type, joined by one launch."""
+def _joined(arrays: Sequence[Any], shape: Shape, axis: int, lengths: Shape) -> Any:
+    """Return contiguous arrays of one data type, joined by one launch."""
     first = arrays[0]
     dtype = first.dtype
     for x in arrays:
         if x.dtype != dtype or not x._c_contiguous:  # noqa: SLF001
             return NotImplemented
     addresses = [x.data.ptr for x in arrays]
-    plan = _join_plan(shape, axis, parts, dtype.itemsize, gcd(WORD, *addresses))
+    plan = _join_plan(shape, axis, lengths, dtype.itemsize, gcd(WORD, *addresses))
     if plan is None:
         return NotImplemented
     out, (program, blocks, sizes) = new(shape, dtype), plan
@@ -230,29 +219,23 @@ def _joined(
 
 @lru_cache(maxsize=PLANS)
 def _join_plan(
-    shape: Shape, axis: int, parts: tuple[Part, ...], itemsize: int, aligned: int
+    shape: Shape, axis: int, lengths: Shape, itemsize: int, aligned: int
 ) -> tuple[Program, int, tuple[int, ...]] | None:
     """Return the kernel of a join, its blocks and sizes; None where it is no use.
 
     ``aligned`` is what all addresses are multiples of.
     """
     inner = prod(shape[axis + 1 :]) * itemsize
-    word = gcd(aligned, *(n * inner for part in parts for n in part))
+    word = gcd(aligned, *(length * inner for length in lengths))
     nbytes = prod(shape) * itemsize
     many, short = nbytes // word >= FAR, nbytes >= LARGE and word < WORD
-    if not nbytes or len(parts) > PARTS or many or short:
+    if not nbytes or len(lengths) > PARTS or many or short:
         return None
-    rest = (0,) * (PARTS - len(parts))
-    ends = accumulate(length * inner // word for _, length, _ in parts)
-    pitches = (whole * inner // word for *_, whole in parts)
-    starts = (start * inner // word for start, *_ in parts)
+    ends = accumulate(length * inner // word for length in lengths)
     width, count = shape[axis] * inner // word, nbytes // word
-    sizes = *ends, *rest, *pitches, *rest, *starts, *rest, width, count
-    return (
-        Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS),
-        blocks_of(count),
-        sizes,
-    )
+    sizes = *ends, *(0,) * (PARTS - len(lengths)), width, count
+    program = Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS)
+    return program, blocks_of(count), sizes
 
 
 def tile(x: Any, repetitions: Shape) -> Any:
@@ -302,15 +285,7 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return NotImplemented
     axis %= x.ndim
-    length = x.shape[axis]
-    shift %= length
-    if x._c_contiguous:  # noqa: SLF001
-        parts = (length - shift, shift, length), (0, length - shift, length)
-        out = _joined((x, x), x.shape, axis, parts)
-        if out is not NotImplemented:
-            return out
-    if x.nbytes < LARGE:
-        return NotImplemented
+    shift %= x.shape[axis]
     before, out = (slice(None),) * axis, new(x.shape, x.dtype)
     assign(out[(*before, slice(shift, None))], x[(*before, slice(-shift or None))])
     if shift:
@@ -356,36 +331,22 @@ def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
 
 
 def _cumulative(
-    function: Any,
-    first: int,
-    x: Any,
-    *,
-    axis: int | None,
-    dtype: DType | None,
-    include_initial: bool,
+    function: Any, x: Any, *, axis: int | None, dtype: DType, include_initial: bool
 ) -> Any:
     """Fold along an axis, up to each element."""
     axis = 0 if axis is None and x.ndim == 1 else axis
-    if axis is None or not -x.ndim <= axis < x.ndim or not x.size:
+    if axis is None or not -x.ndim <= axis < x.ndim or not x.size or include_initial:
         return NotImplemented
     length, last = x.shape[axis], axis in {-1, x.ndim - 1}
     alone = length < 2 * SHORT or (last and length * x.itemsize <= ALONE)
     least = LARGE if x.ndim > 1 else FLAT * LARGE
-    if x.nbytes < least and (include_initial or not alone):
+    if x.nbytes < least and not alone:
         return NotImplemented  # it takes two launches, and has no plan
-    if not include_initial:
-        return function.accumulate(x, axis, dtype)
-    axis %= x.ndim
-    shape = [n + (i == axis) for i, n in enumerate(x.shape)]
-    kind = function.definition.folding(x.dtype, None, dtype).outputs[0]
-    out, before = new(tuple(shape), kind), (slice(None),) * axis
-    assign(out[(*before, slice(1))], kind.type(first))
-    function.accumulate(x, axis, dtype, out[(*before, slice(1, None))])
-    return out
+    return function.accumulate(x, axis, dtype)
 
 
-cumulative_sum = partial(_cumulative, elementwise.add, 0)
-cumulative_prod = partial(_cumulative, elementwise.multiply, 1)
+cumulative_sum = partial(_cumulative, elementwise.add)
+cumulative_prod = partial(_cumulative, elementwise.multiply)
 
 
 # Sorting, selecting and taking. CuPy sorts the lines of an array by one sort of all its
