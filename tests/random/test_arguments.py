@@ -105,7 +105,7 @@ def test_an_out_that_does_not_fit_is_refused(rng, device, name):
         ((4,), made("float64"), ValueError, r"size must match out\.shape"),
         ((), [0.0], TypeError, "out must be an array"),
         *(
-            ((), made(dtype), TypeError, f"{dtype}: out must be float64 or float32")
+            ((), made(dtype), TypeError, f"got {dtype}: pass one of dtype float64")
             for dtype in ("int32", "bool", "complex64")
         ),
     ]
@@ -154,13 +154,13 @@ def test_results_come_from_the_pool_and_freed_arrays_are_refused(device):
 
 
 @pytest.mark.parametrize("name", ["gamma", "poisson", "bytes"])
-def test_a_method_of_numpys_alone_is_told_what_there_is_and_the_way_out(rng, name):
+def test_a_method_of_numpys_alone_is_told_the_way_out(rng, name):
     assert not hasattr(rng, name)
     with pytest.raises(AttributeError, match=name) as caught:
         getattr(rng, name)
 
     text = str(caught.value)
-    for word in ("exponential, integers", "numpy.random", "xdev.to_device"):
+    for word in ("numpy.random", "xdev.to_device"):
         assert word in text
     with pytest.raises(AttributeError, match="'nothing'"):
         _ = rng.nothing

@@ -9,7 +9,7 @@ import sys
 import threading
 from ctypes import byref, c_char
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -86,22 +86,28 @@ def integer_dtype(dtype: Any) -> np.dtype[Any]:
     return numpys
 
 
-def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -> Shape:
+def out_shape(
+    out: Any,
+    shape: Shape | None,
+    dtype: np.dtype[Any],
+    on: Device,
+    casting: Literal["no", "safe"] = "no",
+) -> Shape:
     """Return the shape of ``out``, which must fit a call."""
     refuse("random", out)
     if not is_array(out):
         raise TypeError(f"out must be an array, not {type(out).__name__}")
     check_device(out, "out", on)
     own = to_numpy_dtype(out.dtype)
-    if own != dtype:
+    if not np.can_cast(dtype, own, casting):
         raise TypeError(
             f"Supplied output array has the wrong type. Expected {dtype}, got {own}: "
-            f"out must be float64 or float32, as dtype= is"
+            f"pass one of dtype {dtype}"
         )
     if shape is not None and shape != tuple(out.shape):
         raise ValueError(
             f"size must match out.shape when used together: {shape} is not "
-            f"{tuple(out.shape)}; leave size out"
+            f"{tuple(out.shape)}; pass an out of that shape"
         )
     return tuple(out.shape)
 
@@ -183,14 +189,13 @@ def width_of(low: Any, high: Any) -> Any:
     return width
 
 
-def missing(name: str, kind: type) -> AttributeError:
+def missing(name: str) -> AttributeError:
     """Return the error for a method that the generator does not have."""
     text = f"xdev's Generator has no attribute {name!r}"
     if hasattr(np.random.Generator, name):
-        there = [own for own in vars(kind) if not own.startswith("_")]
         text += (
-            f": it has {', '.join(there)}. Draw by numpy.random.default_rng(seed)."
-            f"{name}, and move what it gives by xdev.to_device(values, device)"
+            f": draw by numpy.random.default_rng(seed).{name}, and move what it gives "
+            f"by xdev.to_device(values, device)"
         )
     return AttributeError(text, name=name)
 
@@ -220,20 +225,6 @@ def fill_host(kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:
         compiler.loop(kernel)(address, there.size, _packed(kernel)(*values))
     if not plain:
         np.copyto(memory, there)
-
-
-@cache
-def single(kernel: Indexed) -> Callable[..., Any]:
-    """Return what computes the value at index 0 from parameters, as a Python number."""
-    kind: Any = np.ctypeslib.as_ctypes_type(kernel.result)
-    fill, pack = compiler.loop(kernel), _packed(kernel)
-
-    def value(*values: float) -> Any:
-        out = kind()
-        fill(byref(out), 1, pack(*values))
-        return out.value
-
-    return value
 
 
 @cache
@@ -408,8 +399,9 @@ class Draws:
 
     def number(self, kernel: Indexed, *values: float) -> Any:
         """Return one value, computed on the host, as a Python number."""
-        key, call = self.source.take()
-        return single(kernel)(key, call, *values)
+        number: Any = np.empty((), kernel.result)
+        fill_host(kernel, number, (*self.source.take(), *values))
+        return number.item()
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""

@@ -509,7 +509,7 @@ class Generator:
     if not TYPE_CHECKING:  # type checkers say themselves what there is
 
         def __getattr__(self, name: str) -> Any:
-            raise draws.missing(name, type(self))
+            raise draws.missing(name)
 
     def __getstate__(self) -> tuple[Philox, Device]:
         return self.bit_generator, self.device

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import facade
-from xdev.errors import not_array, type_name
+from xdev.errors import type_name
 from xdev.facade.backends import to_numpy_dtype
 from xdev.facade.clipping import ends_of
 from xdev.random import kernels
@@ -24,9 +24,9 @@ from xdev.random.draws import (
     FLOAT64,
     INT64,
     broadcast,
-    check_device,
     integer_dtype,
     is_array,
+    out_shape,
     parameter,
     plain,
     shape_of,
@@ -181,7 +181,7 @@ def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
     """Permute slices as :meth:`xdev.random.Generator.permuted` says."""
     x = _array(draws, x)
     if out is not None:
-        _check_out(draws, x, out)
+        out_shape(out, tuple(x.shape), dtype_of(x), draws.device, "safe")
     if axis is None:
         flat = facade.reshape(x, (-1,))
         order = _order(draws, tuple(flat.shape))
@@ -194,18 +194,6 @@ def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
         return draws.adopted(result)
     write(out, result)
     return out
-
-
-def _check_out(draws: Draws, x: Any, out: Any) -> None:
-    if not is_array(out):
-        raise TypeError(f"out is {not_array(out, 'pass one like x', 'out')}")
-    check_device(out, "out", draws.device)
-    if tuple(out.shape) != tuple(x.shape):
-        message = f"out has shape {tuple(out.shape)}, but x has {tuple(x.shape)}"
-        raise ValueError(message)
-    mine, theirs = dtype_of(x), dtype_of(out)
-    if not np.can_cast(mine, theirs):
-        raise TypeError(f"Cannot cast array data from {mine} to {theirs}, that of out")
 
 
 def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
