@@ -13,7 +13,6 @@ import numpy as np
 
 from xdev._config import TRACKING
 from xdev._freed import FREED, use_after_free
-from xdev.errors import type_name
 from xdev.facade.backends import (
     CLASSES,
     FLOAT32,
@@ -571,10 +570,6 @@ def _is_of_another(x: Any) -> bool:
 
 def _of_no_dtype(*numbers: Any) -> Exception:
     """Return the error for a range of numbers that are none of NumPy's."""
-    odd = [x for x in numbers if not isinstance(x, int | float | np.generic | None)]
-    holds = f"a {type_name(odd[0])}" if odd else "an integer so large"
-    kind = TypeError if odd else OverflowError
-    return kind(
-        f"xdev.arange: no data type of the standard holds {holds}: give "
-        f"dtype=xdev.float64"
-    )
+    usual = all(isinstance(x, int | float | np.generic | None) for x in numbers)
+    kind = OverflowError if usual else TypeError
+    return kind("xdev.arange: no data type holds the numbers: give dtype=xdev.float64")

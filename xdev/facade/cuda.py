@@ -61,20 +61,9 @@ if TYPE_CHECKING:
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
 #: the device past the pool.
 OUTSIDE = ("fft.", "linalg.", "matmul", "tensordot", "vecdot")
-#: What of them only launches kernels, or makes views.
-WITHIN = frozenset((
-    *("fft.fftshift", "fft.ifftshift", "linalg.cross", "linalg.diagonal"),
-    *("linalg.outer", "linalg.trace", "linalg.vector_norm"),
-))  # fmt: skip
 _METHODS = "argmax argmin astype mean reshape squeeze take"
-_FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift"
-#: CuPy's own, which do as the standard says: array_api_compat's frames are left out.
-OWN = frozenset((
-    *("broadcast_arrays", "meshgrid", "tensordot", "unique_all", "unique_counts"),
-    *("unique_inverse", "unique_values", *(f"fft.{name}" for name in _FFT.split())),
-))  # fmt: skip
-#: Likewise the methods of its arrays, which are compiled: its functions of these names
-#: hand their arguments on to them, in frames of Python.
+#: Methods of CuPy's arrays, which are compiled: its functions of these names hand their
+#: arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
 #: CuPy's operators, which are compiled.
 OPERATORS: dict[str, Function] = {
@@ -161,13 +150,6 @@ def of_views(function: Function) -> Function:
     return serve
 
 
-def with_room(name: str, function: Function) -> Function:
-    """Let a function that takes memory past the pool try again once there is some."""
-    if name in WITHIN or not name.startswith(OUTSIDE):
-        return function
-    return retrying(function, partial(pool, "cuda"))
-
-
 @final
 class CuPyLibrary(Library):
     """CuPy: NumPy's data types, ufuncs with ``out=``, one device or several.
@@ -200,10 +182,8 @@ class CuPyLibrary(Library):
         elif name in METHODS:
             method = getattr(self.namespace.ndarray, METHODS[name])
             function = inspect.unwrap(method)  # not what the bridge of operators set
-        elif name in OWN:
-            function = operator.attrgetter(name)(self.namespace)
-            if name.startswith("fft."):
-                function = of_views(function)
+        elif name.startswith("fft."):  # array_api_compat's copy the result once more
+            function = of_views(operator.attrgetter(name)(self.namespace))
         else:
             standard = importlib.import_module("array_api_compat.cupy")
             function = operator.attrgetter(name)(standard)
@@ -211,7 +191,9 @@ class CuPyLibrary(Library):
             function = statistic(name, marking(function))
         elif name in cuda_copies.COPIES:
             function = cuda_copies.quick(cuda_copies.COPIES[name], function)
-        self.keep(name, with_room(name, function))
+        if name.startswith(OUTSIDE):
+            function = retrying(function, partial(pool, "cuda"))
+        self.keep(name, function)
         return self.functions[name]
 
     def keep(self, name: str, function: Function) -> None:
@@ -475,9 +457,6 @@ def cholesky(x: Any, *, upper: bool) -> Any:
     return cuda_copies.triu(factor) if upper else cuda_copies.tril(factor)
 
 
-THREE = 3, 3  # the sizes of two vectors
-
-
 def solve(a: Any, b: Any) -> Any:
     """Solve stacks of linear equations, (..., M, M) and (M,) or (..., M, K)."""
     cupy = _optional.cupy()
@@ -525,15 +504,11 @@ def outer(x1: Any, x2: Any) -> Any:
 
 def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     """Return the cross products of vectors in three dimensions."""
-    try:
-        sizes = x1.shape[axis], x2.shape[axis]
-    except IndexError:
-        sizes = THREE  # CuPy says which axis there is not
-    if sizes != THREE:
+    if not x1.shape[axis:][:1] == x2.shape[axis:][:1] == (3,):
         raise ValueError(
-            f"xdev.linalg.cross: x1 and x2 have sizes {sizes[0]} and {sizes[1]} along "
-            f"axis {axis}, and must have 3: join zeros to vectors in a plane with "
-            f"xdev.concat"
+            f"xdev.linalg.cross: x1 and x2 have shapes {x1.shape} and {x2.shape}, and "
+            f"must have 3 elements along axis {axis}: join zeros to vectors in a plane "
+            f"with xdev.concat"
         )
     return _optional.cupy().cross(x1, x2, axis=axis)
 

@@ -15,8 +15,8 @@ from xdev._freed import FREED, Remains, is_freed, use_after_free
 from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
-from xdev.errors import ConfigurationError, quoted, type_name
-from xdev.facade.backends import HOST_SCALARS, NAMES, PYTHON_SCALARS, is_numpys
+from xdev.errors import ConfigurationError, type_name
+from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.argument_errors import (
     mismatch,
@@ -110,11 +110,7 @@ def owner_of(thing: Any, name: str, label: str) -> Library | None:
     elif hasattr(root, "empty"):  # of the library that a data type is of
         library = library_named(_compat().array_namespace(root.empty(0)))
     else:
-        listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
-        raise TypeError(
-            f"xdev.{name}: {label} is {quoted(thing)}, neither an array nor a data "
-            f"type: use {listed}"
-        )
+        return None
     return None if library.numpy_dtypes else library
 
 

@@ -14,7 +14,7 @@ from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small
 from xdev.facade.dispatch import factory, factory_of, own_function, stays
-from xdev.ufunc.argument_errors import elsewhere, mismatch, misplaced, where_is
+from xdev.ufunc.argument_errors import elsewhere, misplaced, where_is
 
 if TYPE_CHECKING:
     from typing import Never
@@ -43,16 +43,13 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
             f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
             f"int, float or complex, or a 0-d array"
         )
-    here = where_is(value)
-    if here is None:
-        return value
-    if device is None and like is not None:
-        if where_is(like) not in (None, here):
-            raise mismatch(name, ("x", like), ("fill_value", value))
+    if device is not None:
+        target: Any = as_device(device)
     else:
-        target = default_device() if device is None else as_device(device)
-        if target != here:
-            raise elsewhere(name, value, here, target)
+        target = default_device() if like is None else where_is(like)
+    here = where_is(value)
+    if here is not None and target not in (None, here):
+        raise elsewhere(name, value, here, target)
     return value
 
 
