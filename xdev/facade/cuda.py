@@ -182,7 +182,7 @@ class CuPyLibrary(Library):
         elif name in METHODS:
             method = getattr(self.namespace.ndarray, METHODS[name])
             function = inspect.unwrap(method)  # not what the bridge of operators set
-        elif name.startswith("fft."):  # array_api_compat's copy the result once more
+        elif name.startswith("fft."):  # as the standard says, without more frames
             function = of_views(operator.attrgetter(name)(self.namespace))
         else:
             standard = importlib.import_module("array_api_compat.cupy")
