@@ -26,7 +26,7 @@ from xdev.errors import (
     quoted,
     shown,
 )
-from xdev.facade.backends import to_numpy_dtype
+from xdev.facade.backends import as_shape, to_numpy_dtype
 from xdev.facade.dispatch import factory
 from xdev.memory import host_array
 from xdev.random import kernels
@@ -55,15 +55,8 @@ def shape_of(size: Any) -> Shape | None:
     """Return ``size`` as a tuple; None stays None."""
     if size is None:
         return None
-    try:
-        shape = tuple(map(operator.index, size)) if hasattr(size, "__len__") else None
-        shape = (operator.index(size),) if shape is None else shape
-    except TypeError as error:
-        message = (
-            f"expected a sequence of integers or a single integer, got {quoted(size)}"
-        )
-        raise TypeError(message) from error
-    if any(extent < 0 for extent in shape):
+    shape = as_shape(tuple(size) if hasattr(size, "__len__") else size)
+    if min(shape, default=0) < 0:
         raise ValueError(f"size={quoted(size)}: negative dimensions are not allowed")
     return shape
 

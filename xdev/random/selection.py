@@ -92,13 +92,12 @@ def _end(draws: Draws, x: Any, name: str) -> Any:
 def _check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -> None:
     """Refuse ends that hold no integer of a dtype; on a device, the host waits."""
     least, largest = ends_of(dtype)
-    if (int(facade.min(low)) if is_array(low) else low) < least:
+    below = (int(facade.min(low)) if is_array(low) else low) < least
+    last = largest + (not end)
+    if below or (int(facade.max(high)) if is_array(high) else high) > last:
         raise ValueError(
-            f"low is out of bounds for {dtype}: its least value is {least}"
-        )
-    if (int(facade.max(high)) if is_array(high) else high) > largest + (not end):
-        raise ValueError(
-            f"high is out of bounds for {dtype}: its largest value is {largest}"
+            f"{'low' if below else 'high'} is out of bounds for {dtype}, which holds "
+            f"{least} to {largest}"
         )
     arrays = is_array(low) or is_array(high)
     compared = facade.greater if end else facade.greater_equal
