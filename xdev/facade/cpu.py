@@ -470,11 +470,6 @@ class HostFactory(Factory):
         return from_memory("host_array")(as_shape(shape), kind, order)
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
-        try:
-            if is_small(shape, dtype):
-                return np.zeros(shape, dtype)
-        except (TypeError, ValueError):
-            pass  # said better by empty()
         return self._cleared(self.empty(shape, dtype))
 
     def zeros_like(self, x: Any, dtype: DType) -> Any:

@@ -278,11 +278,7 @@ def number_of_host(name: str, label: str, x: Any) -> Any:
         return x
     if type(x) is np.ndarray and not x.ndim:
         x = x[()]
-    if isinstance(x, np.generic):
-        good = not isinstance(x, np.flexible)
-    else:
-        good = isinstance(x, numbers.Number)
-    if good:
+    if isinstance(x, numbers.Number | np.generic) and not isinstance(x, np.flexible):
         return x
     way = f" of the host, float({label})" if getattr(x, "shape", None) == () else ""
     message = f"xdev.{name}: {label} is not a number but {type_name(x)}: give one{way}"

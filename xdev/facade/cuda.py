@@ -391,8 +391,6 @@ def nonzero(x: Any) -> Any:
 
 def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     """Repeat elements, each as often as its count says; counts may be an array."""
-    if type(repeats) is int:
-        return x.repeat(repeats, axis)
     cupy = _optional.cupy()
     if not isinstance(repeats, cupy.ndarray):
         return x.repeat(repeats, axis)

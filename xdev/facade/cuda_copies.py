@@ -442,26 +442,16 @@ def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
         if x.dtype.kind not in "biuf" or not x.size:
             return NotImplemented
         cupy, flat = _optional.cupy(), straight(x).reshape(-1)
-        order: Any = None
-        if ordering:
-            order = argsort(flat)
-            order = cupy.argsort(flat) if order is NotImplemented else order
-            ordered = flat[order]
-        else:
-            ordered = sort(flat)
-            ordered = cupy.sort(flat) if ordered is NotImplemented else ordered
+        order: Any = quick(argsort, cupy.argsort)(flat) if ordering else None
+        ordered = flat[order] if ordering else quick(sort, cupy.sort)(flat)
         first, inverse = _places(ordered, True, order)
-        values = ordered[first]
-        if not fields:
-            return values
-        parts = {"values": values}
-        if "inverse_indices" in fields:
-            parts |= {"inverse_indices": inverse.reshape(x.shape)}
-        if "indices" in fields:
-            parts |= {"indices": order[first]}
-        if "counts" in fields:
-            parts |= {"counts": cupy.diff(first, append=x.size)}
-        return named_result(name)(**parts)
+        makers = {
+            "indices": lambda: order[first],
+            "inverse_indices": lambda: inverse.reshape(x.shape),
+            "counts": lambda: cupy.diff(first, append=x.size),
+        }
+        parts = ordered[first], *(makers[field]() for field in fields)
+        return named_result(name)(*parts) if fields else parts[0]
 
     return unique
 
