@@ -217,18 +217,3 @@ def test_plain_subclasses_go_on_as_numpy_has_them(size):
         assert add(x, x, out=out) is out
         assert (out == 2).all()
         assert type(add(one, x, out=np.zeros(size))) is np.ndarray
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda x: add.reduce(x, out=5), "pass out= an array of the"),
-        (lambda x: add.accumulate(x, out=[1]), "pass out= an array of the"),
-        (lambda x: add.reduceat(x, [0], out=(5,)), "pass out= an array of the"),
-        (lambda x: add.reduce(x, out=np.zeros((2, 3, 4))), "of the result's shape"),
-        (lambda x: add.accumulate(x, out=np.zeros(3)), "of as many dimensions"),
-    ],
-)
-def test_outputs_that_do_not_fit_say_the_way_out(call, words):
-    with pytest.raises((TypeError, ValueError), match=words):
-        call(np.ones((3, 4)))
