@@ -4,7 +4,7 @@ import ctypes
 import importlib
 import itertools
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import ml_dtypes  # noqa: F401 - NumPy's name of bfloat16
@@ -346,45 +346,6 @@ def every_block(gpu, mark):
     own = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(lambda *_: 1)
     gpu.connect(array_maker(), mark, ctypes.cast(own, ctypes.c_void_p).value)
     return own
-
-
-def test_a_stream_with_the_handle_of_one_that_ended_is_seen(gpu, monkeypatch):
-    """And held: its work may be under way when nobody else holds it any more."""
-
-    class Stream:
-        ptr, done = 7000, True
-
-        def __del__(self):
-            pass
-
-    @contextmanager
-    def ordered(arrays):
-        memory_arrays.mark_uses([x.held for x in arrays])
-        yield
-
-    live, current = LiveStreams(), []
-    live.several = True
-    monkeypatch.setattr(memory_arrays, "live_streams", live)
-    monkeypatch.setattr(cuda.cuda_operands, "ordered", ordered)
-    monkeypatch.setattr(
-        _optional.cupy().cuda, "get_current_stream", lambda: current[-1]
-    )
-    used, add = every_block(gpu, memory_arrays.mark_uses), gpu.ufunc("add")
-    gpu.use_stream(Stream.ptr)
-    native.calls.use_several_streams()
-    try:
-        for _ in range(3):
-            current[:] = [Stream()]
-            for _ in range(3):
-                add(gpu.array(gpu.sample(9, "f")), 1.0)
-            assert live.get(Stream.ptr) is current[-1]
-            current.clear()
-            assert live.retire() == [Stream.ptr]
-    finally:
-        native.calls.use_several_streams(False)
-        gpu.use_stream(0)
-        gpu.connect(array_maker())
-        del used
 
 
 def test_a_list_in_itself_is_no_endless_sequence_of_arrays(gpu, monkeypatch):
