@@ -78,19 +78,6 @@ def test_every_form_of_the_decorator(target):
         assert f(1.5) == 3
 
 
-def test_small_results_are_tracked_while_tracking_is_on():
-    x = np.ones(10, "f")
-    add(x, x)
-
-    with xdev.memory.track():
-        results = [add(x, x), add(x, 1.0)]
-        found = xdev.memory.outstanding("cpu")
-        live = [item for item in found if "test_vec" in str(item)]
-        assert len(live) == 2
-        del results
-    assert add(x, x).base is None
-
-
 def test_help_of_a_function_without_a_docstring_shows_how_it_is_called():
     def total(a, b):
         return a + b
@@ -125,33 +112,6 @@ def test_large_results_are_counted_and_can_be_freed(x):
     before = xdev.memory.allocated("cpu")
     xdev.memory.free(made)
     assert xdev.memory.allocated("cpu") <= before - x.nbytes
-
-
-FUNCTIONS = [
-    lambda a: a + 1,
-    lambda a, b: a + b,
-    lambda a, b, c, d: a * b + c * d,
-]
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("shape", [(5,), (4, 6)])
-def test_an_output_may_follow_the_inputs_or_go_by_name(device, function, shape):
-    f = xdev.vectorize(function)
-    x = np.arange(np.prod(shape), dtype="f4").reshape(shape)
-    there = xdev.asarray(x, device=device)
-    for step in (1, 2, 1):  # from the second time by the quick ways
-        args, expected = [there[::step]] * f.nin, function(*[x[::step]] * f.nin)
-        for out in (
-            xdev.zeros_like(there)[::step],
-            xdev.zeros((2, *expected.shape), dtype=xdev.float32, device=device),
-        ):
-            assert f(*args, out) is out
-            same(out, np.broadcast_to(expected, out.shape))
-            assert f(*args, out=out) is out
-        same(f(*args, None), expected)
-        with pytest.raises(TypeError, match="once"):
-            f(*args, out, out=out)
 
 
 def test_several_outputs_may_follow_the_inputs(device):
