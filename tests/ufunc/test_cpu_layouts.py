@@ -19,10 +19,6 @@ def light(x, y):
     return x + y
 
 
-def three(x, y, z):
-    return x * y + z
-
-
 def heavy(x, y):
     return (x * y + 3) * (x - y) * x + y
 
@@ -31,19 +27,11 @@ def wave(x, y, z):
     return x * math.exp(y) - math.sin(z)
 
 
-def one(x):
-    return math.exp(x) * x + 1
-
-
 def several(x, y):
-    return x * y + x * x * y - 1, x < y, x - y
+    return x * y + x * x * y - 1, x < y, 1  # which the loop may leave out
 
 
-def first(x, y):  # noqa: ARG001 - what the loop may leave out
-    return x * x * x + x, 1
-
-
-FUNCTIONS = {f.__name__: f for f in (light, three, heavy, wave, one, several, first)}
+FUNCTIONS = {f.__name__: f for f in (light, heavy, wave, several)}
 UFUNCS = {name: xdev.vectorize(f) for name, f in FUNCTIONS.items()}
 
 
@@ -81,33 +69,20 @@ def inputs(count, n, dtype):
     return [x.astype(dtype) for x in raw]
 
 
-def model(name, args, n, dtype):
-    """Return what the function gives for contiguous copies of the values."""
-    whole = [np.broadcast_to(x, (n,)).astype(dtype) for x in args]
-    results = UFUNCS[name](*whole)
-    results = results if isinstance(results, tuple) else (results,)
-    if name in {"wave", "one"}:
-        return results
-    plain = FUNCTIONS[name](*whole)
-    plain = plain if isinstance(plain, tuple) else (plain,)
-    for result, expected in zip(results, plain, strict=True):
-        np.testing.assert_array_equal(result, np.broadcast_to(expected, (n,)))
-    return results
+def parts(found):
+    return found if isinstance(found, tuple) else (found,)
 
 
 def same(found, expected):
-    found = found if isinstance(found, tuple) else (found,)
-    for one_, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one_, other)
+    for one, other in zip(parts(found), parts(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
-        *product(
-            ["light", "three", "heavy"], ["f4", "f8", "c8", "c16", "i4", "i1", "f2"]
-        ),
-        *product(["wave", "one", "several", "first"], ["f8"]),
+        *product(["light", "heavy"], ["f4", "f8", "c8", "c16", "i4", "i1", "f2"]),
+        *product(["wave", "several"], ["f8"]),
     ],
 )
 @pytest.mark.parametrize("n", SIZES)
@@ -119,23 +94,23 @@ def test_any_layouts(name, dtype, n):
         picks = [picks[k] for k in rng.choice(len(picks), 24, replace=False)]
     for layouts in picks:
         given = [LAYOUTS[layout](x) for layout, x in zip(layouts, args, strict=True)]
-        values = [np.broadcast_to(x, (n,)) for x in given]
-        if dtype == "f2":
-            expected = (UFUNCS[name](*map(np.ascontiguousarray, values)),)
-        else:
-            expected = model(name, values, n, dtype)
+        whole = [np.broadcast_to(x, (n,)).copy() for x in given]
+        expected = parts(UFUNCS[name](*whole))
+        if name != "wave" and dtype != "f2":  # computed otherwise than by NumPy
+            plain = parts(FUNCTIONS[name](*whole))
+            same(expected, tuple(np.broadcast_to(x, (n,)) for x in plain))
         picked = rng.choice(OUTPUTS, len(expected))
-        outs = [
+        outs = tuple(
             LAYOUTS[k](np.zeros(n, x.dtype))
             for k, x in zip(picked, expected, strict=True)
-        ]
+        )
 
-        same(UFUNCS[name](*given, out=tuple(outs)), expected)
-        same(tuple(outs), expected)
-        for out in outs:
-            if out.base is not None and out.base.ndim and len(out.base) > n > 0:
+        same(UFUNCS[name](*given, out=outs), expected)
+        same(outs, expected)
+        for out in outs:  # nothing between its elements is written
+            if out.base is not None and out.strides[0] > out.itemsize and n:
                 strange = out.base[np.arange(len(out.base)) % (len(out.base) // n) != 0]
-                assert np.all(strange == out.dtype.type(99)) or out.strides[0] < 0
+                assert np.all(strange == out.dtype.type(99))
 
 
 @pytest.mark.parametrize("n", [9, LONG, 3 * LONG + 1])
