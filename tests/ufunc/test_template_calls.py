@@ -386,29 +386,19 @@ def silent(monkeypatch):
     )
 
 
-VIEWS = {
-    "all": lambda x: x,
-    "transposed": lambda x: x.T,
-    "skipped": lambda x: x[::2],
-    "misaligned": lambda x: x[1:],
-}
-
-
 @pytest.mark.usefixtures("silent")
-@pytest.mark.parametrize("shape", [(9,), (30, 40)])
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_numba_arrays_are_read_by_their_attributes(gpu, monkeypatch, view, shape):
-    add, out = xdev.vectorize(gpu.functions["add"]), view(np.zeros(shape, "f"))
-    target, lifted = numba_array(out), []
+@pytest.mark.parametrize("view", [np.s_[:, :], np.s_[::2, 1:]], ids=str)
+def test_numba_arrays_are_read_by_their_attributes(gpu, monkeypatch, view):
+    add, out = xdev.vectorize(gpu.functions["add"]), np.zeros((30, 40), "f")[view]
+    target = numba_array(out)
 
     def lift(made, like):
-        lifted.append(like)
         return numba_array(gpu.host(made)) if type(like) is type(target) else made
 
     for module in (foreign, cuda.foreign):
         monkeypatch.setattr(module, "from_native", lift)
     for seed in range(3):  # from the second time by the fast way
-        x, y = (view(gpu.sample(shape, "f", seed + k)) for k in range(2))
+        x, y = (gpu.sample((30, 40), "f", seed + k)[view] for k in range(2))
         first = numba_array(x)
         for second in (numba_array(y), gpu.array(y)):
             out[...] = 0
@@ -420,11 +410,8 @@ def test_numba_arrays_are_read_by_their_attributes(gpu, monkeypatch, view, shape
             assert type(made) is type(add(2.0, first)) is type(target)
             np.testing.assert_array_equal(made.gpu_data.x, x + y)
         assert type(add(gpu.array(x), first)) is not type(target)
-        assert add(gpu.array(x), 2.5, out=target) is target
-        np.testing.assert_array_equal(out, x + np.float32(2.5))
         assert add(1.5, 2.5, out=target) is target
         assert (out == 4).all()
-    assert any(like is first for like in lifted)
 
 
 @pytest.mark.usefixtures("silent")
