@@ -569,23 +569,6 @@ def alone(monkeypatch):
     monkeypatch.setattr(_config, "num_threads", lambda: 1)
 
 
-@pytest.fixture
-def shared(monkeypatch):
-    """How many threads each call was shared among."""
-    counts, team = [], threads.team()
-
-    def noting(share):
-        def noted(task, context, shares):
-            counts.append(shares[3])
-            return share(task, context, shares)
-
-        return noted
-
-    noted = SimpleNamespace(elements=noting(team.elements), share=noting(team.share))
-    monkeypatch.setattr(threads, "team", lambda: noted)
-    return counts
-
-
 @pytest.fixture(params=[0.0, 3e-6, 1e9])
 def kernels_in_threads(request, monkeypatch):
     """Four threads, and every call of a kernel is worth them."""

@@ -56,22 +56,19 @@ CAST = {
     "another dtype": lambda x: x.astype(np.float32),
     "another order": lambda x: x.astype(x.dtype.newbyteorder()),
     "unaligned": shifted,
-    "aligned": np.copy,
 }
 
 
 @pytest.mark.parametrize("how", CAST)
-def test_what_numpy_must_cast_or_align(shared, how):
+def test_what_numpy_must_cast_or_align(how):
     f = xdev.vectorize(["float64(float64, float64)"])(function)
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 20_000)).astype("f4").astype("f8")
     for _ in range(3):
         np.testing.assert_array_equal(f(CAST[how](x), y), x * 2 - y)
 
-    assert bool(shared) == (how == "aligned")
 
-
-def test_outs_of_other_shapes(shared):
+def test_outs_of_other_shapes():
     x = np.random.default_rng(0).standard_normal(5000)
     for other in ((1, 1), (1, 1, 1)):  # a single value of more axes
         f, out = xdev.vectorize(lambda x, y: x + y), np.zeros(5000)
@@ -86,7 +83,6 @@ def test_outs_of_other_shapes(shared):
         np.testing.assert_array_equal(out, [x] * 3)
         with pytest.raises(ValueError, match="broadcast"):
             f(x, out, out=np.empty(5000))
-    assert max(shared) > 1
 
 
 @pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])

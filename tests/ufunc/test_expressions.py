@@ -118,16 +118,9 @@ def compiled(tmp_path_factory):
     file, made = folder / "f.cpp", folder / "f.so"
     file.write_text(text)
     includes = [f"-I{FOLDER}", f"-I{expressions._headers()}"]
-    options = [
-        "-std=c++20",
-        "-DXDEV_BLOCK=256",
-        "-O0",
-        "-w",
-        "-shared",
-        "-fPIC",
-        "-fwrapv",
-    ]
-    subprocess.run([compiler, *options, *includes, file, "-o", made], check=True)
+    options = "-std=c++20 -DXDEV_BLOCK=256 -O0 -w -shared -fPIC -fwrapv"
+    command = compiler, *options.split(), *includes, file, "-o", made
+    subprocess.run(command, check=True)
     library = ctypes.CDLL(str(made))
     return {
         (spec.name, spec.types): getattr(library, f"run{place}")

@@ -255,27 +255,3 @@ def test_an_array_of_no_dimensions_has_its_one_element_as_an_axis(gpu):
             np.add.reduce(x, axis)
         with pytest.raises(numpys.type, match="out of bounds"):
             total.reduce(gpu.array(x), axis)
-
-
-def test_a_repetition_takes_no_more_memory_and_a_refused_one_goes_the_general_way(
-    gpu, cp
-):
-    """On a stream that is new."""
-    total, taken, allocate = gpu.ufunc("add"), [], cp.cuda.get_allocator()
-
-    def counting(nbytes):
-        taken.append(nbytes)
-        return allocate(nbytes)
-
-    for stream, seed in itertools.product((0, 200, 0, 201), range(2)):
-        gpu.use_stream(stream)
-        x, launches = gpu.sample(300_000, "d", seed), gpu.launches
-        there = gpu.array(x)
-        with cp.cuda.using_allocator(counting):
-            result = total.reduce(there)
-        assert gpu.host(result) == x.sum()
-        assert gpu.launches == launches + 1
-        if seed or not stream:
-            assert len(taken) == 2, "the result, and where its segments meet"
-        taken.clear()
-    gpu.use_stream(0)

@@ -206,14 +206,8 @@ def test_orders_of_results_are_numpys(real_device, order):
         add(plain, plain, order="wrong")
 
 
-ORDER = (
-    "minus.reduce is not reorderable, so it takes one axis at a time; with "
-    "@vectorize(identity=...) it takes several"
-)
-START = (
-    "minus.reduce with where=, or of nothing, has no identity to start from: pass "
-    "initial="
-)
+ORDER = r"is not reorderable, .* one axis .*@vectorize\(identity=...\)"
+START = r"has no identity to start from: pass initial="
 
 
 def minus(x, y):
@@ -235,11 +229,8 @@ def test_a_refusal_tells_the_way_out_in_the_same_words(gpu, shape, keywords, wor
         x = np.ones(shape)
         if "where" in keywords:
             keywords = {**keywords, "where": put(x > 0)}
-        with pytest.raises(ValueError) as refused:  # noqa: PT011 - the words are below
+        with pytest.raises(ValueError, match=f"minus.reduce:? {words}"):
             xdev.vectorize(minus).reduce(put(x), **keywords)
-
-        assert str(refused.value).startswith(words)
-        assert "@vectorize(identity=...)" in str(refused.value)
 
 
 def test_no_result_needs_no_identity(gpu):

@@ -208,20 +208,6 @@ def test_what_a_handler_raises_ends_the_call(raised_by_handler, error, n):
             assert raised_by_handler(error, call)
 
 
-@pytest.mark.usefixtures("several_threads")
-@pytest.mark.parametrize("error", [TypeError, OwnError, OverflowError])
-def test_what_a_handler_raises_ends_a_call_in_place_in_threads(
-    raised_by_handler, error
-):
-    quotient = xdev.vectorize(lambda x, y: x / y)
-    x, y = np.full(50_000, 8.0), np.full(50_000, 2.0)
-    for _ in range(5):
-        quotient(x, y)
-    y[7] = 0
-    assert raised_by_handler(error("mine"), lambda: quotient(x, y, out=x))
-    assert set(np.delete(x, 7).tolist()) == {4.0}
-
-
 @pytest.mark.parametrize("count", [10, 300_000])
 def test_too_many_arguments_are_refused(device, count):
     x = xdev.ones(3, device=device)
