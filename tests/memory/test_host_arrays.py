@@ -120,15 +120,3 @@ def test_zeros_in_locked_memory_are_zeros():
         assert not again.any()
     finally:
         libc.munlock(*place)
-
-
-@pytest.mark.parametrize(
-    "twin",
-    [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],  # noqa: S301
-)
-def test_arrays_are_copied_and_pickled_by_value(twin):
-    x = memory.host_array((100_000,), np.dtype("f8"))
-    x[:] = expected = np.arange(100_000.0)
-    other = twin(x)
-    x[:] = 0
-    np.testing.assert_array_equal(other, expected, strict=True)

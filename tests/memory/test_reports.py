@@ -114,10 +114,3 @@ def test_a_kind_without_a_device_is_of_all_devices():
     assert memory.reclaim(kind="device") >= 0
     with pytest.raises(ConfigurationError, match=r"no memory of kind 'gpu'.*'device'"):
         memory.reclaim(kind="gpu")
-
-
-def test_no_submodule_bears_the_name_of_a_public_function():
-    import pkgutil
-
-    names = {module.name for module in pkgutil.iter_modules(memory.__path__)}
-    assert names & set(memory.__all__) == {"bridges"}
