@@ -161,62 +161,6 @@ def test_a_source_that_does_not_keep_order_is_found(name, monkeypatch):
     assert found()
 
 
-def work_on_streams_that_are_dropped():
-    """Drop streams with work queued on blocks that were dropped; return the device."""
-    device = SimulatedDevice()
-    pool = Pool(SimulatedSource(device, 1 << 30))
-
-    def use_and_drop(stream):
-        with stream:
-            block = pool.acquire(4096, stream.ptr)
-        device.tenant(block.address, block.nbytes).use(stream, seconds=10.0)
-
-    kept = device.stream()
-    for _ in range(3):
-        use_and_drop(device.stream())
-    use_and_drop(kept)
-    device.now += 100.0
-    use_and_drop(device.stream())  # here those whose work is done are let go
-    use_and_drop(kept)
-    del kept
-    use_and_drop(device.stream())
-    return device
-
-
-def test_streams_that_are_dropped_with_work_queued_make_no_hazard():
-    assert work_on_streams_that_are_dropped().hazards == []
-
-
-def test_a_block_that_outlives_its_stream_makes_no_hazard():
-    """The next stream has the handle, and is dropped with work queued."""
-    device = SimulatedDevice()
-    pool = Pool(SimulatedSource(device, 1 << 30))
-
-    def block_of(stream):
-        with stream:
-            return pool.acquire(4096, stream.ptr)
-
-    def use(stream, block, seconds):
-        device.tenant(block.address, block.nbytes).use(stream, seconds=seconds)
-
-    kept, other, first = (device.stream() for _ in range(3))
-    block_of(kept), block_of(other)
-    block, handle = block_of(first), first.ptr
-    use(first, block, 1.0)
-    del first
-    device.now += 100.0
-    with kept:
-        pool.acquire(40 << 20, kept.ptr)  # here the first is let go
-    second = device.stream()
-    assert second.ptr == handle
-    del block
-    use(second, block_of(second), 10.0)
-    del second
-    third = device.stream()
-    use(third, block_of(third), 10.0)
-    assert device.hazards == []
-
-
 def test_a_stream_lives_while_its_work_is_under_way_or_somebody_holds_it():
     device = SimulatedDevice()
     source = SimulatedSource(device, 1 << 30)
