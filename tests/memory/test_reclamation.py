@@ -20,35 +20,25 @@ def names(source):
     return [call[0] for call in source.log]
 
 
-def test_other_streams_memory_is_taken_after_a_wait():
-    source = FakeSource(2 * MIB)
+@pytest.mark.parametrize(
+    ("capacity", "nbytes", "wanted"),
+    [(2 * MIB, MIB, MIB), (1 << 30, 64 * MIB, 62 * MIB)],
+)
+def test_other_streams_memory_is_taken_after_a_wait(capacity, nbytes, wanted):
+    """A large segment, too: it is no reason to call the driver."""
+    source = FakeSource(capacity)
     pool = Pool(source)
     alive = pool.acquire(4096, stream=1)
-    block = pool.acquire(MIB, stream=1)
-    address = block.address
-    del block
-    taken = pool.acquire(MIB, stream=2)
-    assert taken.address == address
-    record = source.log.index(("record", 1))
-    wait = next(n for n, call in enumerate(source.log) if call[:2] == ("wait", 2))
-    assert record < wait
+    address = pool.acquire(nbytes, stream=1).address
+    calls = len(source.log)
+
+    assert pool.acquire(wanted, stream=2).address == address
+    taken = source.log[calls:]
+    assert taken.index(("record", 1)) < [call[:2] for call in taken].index(("wait", 2))
+    asked = {"allocate", "free"} & {call[0] for call in taken}
+    assert asked == ({"allocate"} if capacity < 1 << 30 else set())
     assert pool.stats().steals == 1
     del alive
-
-
-def test_a_large_free_segment_of_another_stream_is_no_reason_to_call_the_driver():
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    address = pool.acquire(64 * MIB, stream=1).address
-
-    taken = pool.acquire(62 * MIB, stream=2)
-
-    assert taken.address == address
-    assert names(source).count("allocate") == 1
-    assert "free" not in names(source)
-    record = source.log.index(("record", 1))
-    assert record < next(n for n, c in enumerate(source.log) if c[:2] == ("wait", 2))
-    assert pool.stats().steals == 1
 
 
 def test_no_segment_is_taken_over_while_a_graph_is_captured(capturing):
