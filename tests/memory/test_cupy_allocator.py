@@ -43,17 +43,6 @@ class TestPointers:
         del x
         assert served.hits == 2
 
-    def test_views_keep_the_block(self, served, pools):
-        served.allocator(4000)
-        x = cupy.ndarray((1000,), "f4")
-        views = [x[3:], x.reshape(10, 100).T, x.view("i4"), x.data + 8]
-        del x
-        assert pools[0].stats().live == 1
-        while views:
-            assert pools[0].stats().live == 1
-            views.pop()
-        assert pools[0].stats().live == 0
-
     @pytest.mark.usefixtures("served")
     def test_blocks_are_of_the_current_device_and_stream(self, pools, current):
         seen = set()
