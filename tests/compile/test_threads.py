@@ -293,35 +293,3 @@ def test_programs_with_threads(team, run, name):
         for _ in range(expected.count("\n") or 1)
     ]
     assert "".join(printed) == expected
-
-
-@pytest.mark.parametrize(
-    ("sizes", "alone", "together", "cut", "several"),
-    [  # seconds of an element, of a call; which calls several threads compute
-        ([5000] * 21, 2e-4, 0.5, 0.0, [False] + [True] * 20),
-        ([5000] * 21, 2e-4, 1.2, 0.0, [False] + [True] * 20),
-        (
-            [5000] * 21,
-            2e-4,
-            1.5,
-            0.0,
-            [False] + ([True] + [False] * 15 + [True] + [False] * 3),
-        ),
-        # beyond the caches an element takes longer, in one thread as in several
-        ([10**4] * 3 + [10**6] * 5, 1e-9, None, 0.0, [False] + [True] * 7),
-        ([3000, 3001, 2040, 2041, 1900, 9000], 5e-4, 1.0, 1.0, [False, True] * 3),
-    ],
-)
-def test_several_threads_rest_where_they_are_slower(
-    monkeypatch, sizes, alone, together, cut, several
-):
-    for name, value in {"CUT": cut or 1e-9, "CALLS": 1, "CALL": 0.0}.items():
-        monkeypatch.setattr(threads, name, value)
-    model, found = threads.CostModel(), []
-    for n in sizes:
-        found.append(model.is_worth_threads(n))
-        slower = 1e-9 if n < 10**5 else 3e-9
-        seconds = together if found[-1] and together else n * alone
-        seconds = n * slower if together is None else seconds
-        (model.add_parallel if found[-1] else model.add_serial)(seconds, n)
-    assert found == several
