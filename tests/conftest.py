@@ -55,7 +55,6 @@ PUBLIC = frozenset((
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests of files that name what is not public: ``internal``."""
     for item in items:
         text = _text(item.path)
         if item.path.suffix == ".py" and not all(map(_is_public, _names(text))):
@@ -116,7 +115,6 @@ if compiled := native.module("threads"):
 
 @pytest.fixture(scope="session")
 def tier():
-    """The native tier's free lists and C functions."""
     compiled = native.module("pool")
     if compiled is None:
         pytest.skip(native.STATE)  # tests/native says where it must be
@@ -147,7 +145,6 @@ def _require(name: str) -> xdev.Device:
     ]
 )
 def device(request):
-    """Each device in turn."""
     return _require(request.param)
 
 

@@ -39,7 +39,6 @@ class Pair:
 
 
 def candidates(*_):
-    """Return what is compared."""
     return {"one": lambda: 1, "other": lambda: 1}
 
 
@@ -141,7 +140,6 @@ def is_ours(thing):
 
 
 def call_method(make, name, *args, **keywords):
-    """Call a method of a new object."""
     return getattr(make(), name)(*args, **keywords)
 
 
@@ -207,12 +205,10 @@ FILLERS = (
 
 
 def simulated():
-    """Return an event of a simulated device."""
     return SIMULATED.stream().record()
 
 
 def x():
-    """Return an array."""
     return xdev.asarray(SQUARE)
 
 
@@ -303,7 +299,6 @@ REFUSING = {
 
 
 def _values(needed, filler, more):
-    """Return values for the parameters that a callable needs, and some more."""
     return *(VALUES.get(name, filler)() for name in needed), *(
         filler() for _ in range(more)
     )

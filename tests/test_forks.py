@@ -19,7 +19,6 @@ pytestmark = [
 
 
 def in_child(call):
-    """Return whether a call returns true in a forked child."""
     child = os.fork()
     if not child:
         os._exit(not call())

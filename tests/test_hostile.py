@@ -45,7 +45,6 @@ REFUSALS = (
 
 
 def lie(*_, **__):
-    """Raise, as a method."""
     raise LieError("of a test")
 
 
@@ -127,7 +126,6 @@ NOWHERE = {"shape": (2,), "typestr": "<f8", "data": (1 << 16, False), "version":
 
 
 def freed():
-    """Return an array that was given back."""
     array = xdev.ones(1 << 14)
     memory.free(array)
     return array

@@ -15,8 +15,6 @@ LAZY = ["fft", "linalg", "memory", "random", "testing", "timing", "transfer", "u
 
 @pytest.fixture
 def run(python):
-    """Run a program; return what it prints."""
-
     def run_program(code):
         done = python("-c", code)
         assert done.returncode == 0, done.stderr

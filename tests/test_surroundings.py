@@ -88,8 +88,6 @@ WITHOUT_A_TOTAL = """
 
 @pytest.fixture
 def run(python):
-    """Run parts of a program that fail nowhere; return what they print."""
-
     def run_parts(*parts, **variables):
         program = "if 1:" + "".join(parts)
         done = python("-W", "ignore", "-c", program, **variables)

@@ -80,8 +80,6 @@ SOURCES = {
 
 @pytest.fixture
 def run(python, tmp_path):
-    """Run a program that fails; return the frames it shows, and its text."""
-
     def fails(source, **variables):
         program = tmp_path / "program.py"
         program.write_text(IMPORTS + source)

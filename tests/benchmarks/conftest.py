@@ -11,7 +11,6 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture
 def program(monkeypatch):
-    """What imports a program as it is when it runs."""
     monkeypatch.syspath_prepend(FOLDER)
     before = set(sys.modules)
     yield importlib.import_module

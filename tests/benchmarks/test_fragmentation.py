@@ -11,7 +11,6 @@ MIB = 1 << 20
 
 
 def module(name):
-    """One of the folder's modules, found as its programs find it."""
     sys.path.insert(0, str(FOLDER))
     try:
         return importlib.import_module(name)

@@ -10,8 +10,6 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def record(python, tmp_path):
-    """Return what runs a program, and gives the record that it writes."""
-
     def run(program, *options):
         path = tmp_path / "record.json"
         done = python(ROOT / "benchmarks" / program, *options, "--json", path)

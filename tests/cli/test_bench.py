@@ -16,7 +16,6 @@ COMMAND = ["bench", "--n", "100", "--device", "cpu"]
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A record that was saved."""
     path = tmp_path_factory.mktemp("bench") / "saved.json"
     assert main([*COMMAND, "--json", str(path)]) == 0
     return json.loads(path.read_text())

@@ -40,8 +40,6 @@ def found(monkeypatch, capsys):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Change what is installed, and the driver."""
-
     def change(*installed, driver=13000, **parts):
         names = dict.fromkeys(installed, "1.0")
         monkeypatch.setattr(_optional, "distributions", lambda: names)

@@ -24,7 +24,6 @@ print(sys.argv[1:], __name__)
 
 @pytest.fixture
 def program(tmp_path):
-    """Return a function that writes a program with another end."""
     (tmp_path / "beside.py").write_text("SIZE = 100_000\n")
 
     def write(end=""):

@@ -45,7 +45,6 @@ TEXTS |= st.text(LETTERS, max_size=9).filter(lambda text: not text.strip().isdec
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory):
-    """A folder of files that are not what their names say."""
     folder = tmp_path_factory.mktemp("damaged")
     for name, content in FILES.items():
         (folder / name).write_bytes(content)
@@ -88,7 +87,6 @@ JSON = st.recursive(
 
 
 def paths(whole, path=()):
-    """Yield the path to each part of a record."""
     parts = whole.items() if isinstance(whole, dict) else enumerate(whole)
     for key, part in parts:
         yield (*path, key)

@@ -17,7 +17,6 @@ from xdev.cli import main
 
 
 def output(program, clock):
-    """Return what a program prints, and the texts of its warnings."""
     with (
         pytest.MonkeyPatch.context() as patch,
         redirect_stdout(io.StringIO()) as text,

@@ -10,8 +10,6 @@ from xdev import _config
 
 @pytest.fixture(scope="session")
 def run(python):
-    """A function that runs a program in a process, and returns what it prints."""
-
     def printed(program, *arguments, options=(), **environment):
         settings = {name: str(value) for name, value in environment.items()}
         done = python(*options, "-c", program, *arguments, **settings)
@@ -24,7 +22,6 @@ def run(python):
 
 @pytest.fixture
 def no_disk_cache(monkeypatch, tmp_path):
-    """Nothing is kept that was compiled before the test."""
     monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path)
 
 
@@ -62,7 +59,6 @@ def instructions(tmp_path):
 
 
 def disassembler():
-    """Return the path of the wheel's nvdisasm."""
     missing = "needs nvidia-cuda-nvdisasm: the group cuda"
     nvidia = pytest.importorskip("nvidia", reason=missing)
     found = (f for p in nvidia.__path__ for f in Path(p).glob("*/bin/nvdisasm"))

@@ -258,7 +258,6 @@ REMAINDERS = {
 
 
 def check_remainders(x, y):
-    """Compare the bits of all results but NaN."""
     word = BITS[x.dtype.char]
     for numpys, ours in REMAINDERS.items():
         with np.errstate(all="ignore"):

@@ -246,7 +246,6 @@ def two(i, x, out):
 
 @pytest.fixture
 def program(tmp_path, run):
-    """Return what runs a program with a cache, and returns the files in there."""
     (tmp_path / "user.py").write_text(USER)
 
     def files(cache, before=""):

@@ -72,13 +72,11 @@ def f(x):
 
 
 def ufunc(expression, *lines):
-    """Return a program whose ufunc computes an expression of x."""
     function = f"@vectorize\ndef f(x):\n    return {expression}\n"
     return "\n".join((*lines, function))
 
 
 def kernel(expression, *lines):
-    """Return a program whose kernel computes an expression of x[i]."""
     return "\n".join((*lines, KERNEL.format(expression)))
 
 
@@ -157,7 +155,6 @@ UNKEPT = {
 
 
 def write(folder, cases, *, edited=False, head=HEAD):
-    """Write programs, each into a folder of its own; return the folder of all."""
     for name, (program, old, new, others) in cases.items():
         for file, text in {"program": head + program, **others}.items():
             assert old in program + "".join(others.values()), name
@@ -309,7 +306,6 @@ assert kept() is None
 
 @pytest.fixture
 def lines(tmp_path, run):
-    """Return the lines that a program prints, with a cache of the test's."""
     places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
 
     def printed(program):

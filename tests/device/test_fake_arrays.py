@@ -20,7 +20,6 @@ def fake(values=VALUES, device="fake"):
 
 
 def host(x):
-    """Return what the host has for a result: arrays moved, containers kept."""
     if isinstance(x, FakeArray):
         return xdev.to_numpy(x)
     return tuple(map(host, x)) if isinstance(x, tuple) else x

@@ -40,17 +40,14 @@ def slowly(x):
 
 
 def held(x):
-    """Return what the pool holds while a task has its argument."""
     assert x.size
     return xdev.memory.allocated("cpu")
 
 
 def settings():
-    """Return what a worker's tasks see."""
     device, limit = xdev.default_device(), xdev.memory.get_limit("cpu")
     return str(device), limit, os.environ["XDEV_NUM_THREADS"], os.getpid()
 
 
 def refused():
-    """Ask for more than a machine has."""
     return xdev.empty(2**58)

@@ -15,7 +15,6 @@ class Lazy:
     """Collections that must not be computed but by :meth:`values`."""
 
     def values(self, x):
-        """Compute a collection, as a NumPy array."""
         return xdev.to_numpy(x.compute(scheduler="sync"))
 
 

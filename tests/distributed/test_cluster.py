@@ -61,7 +61,6 @@ def by_name(module, path):
 
 
 def cut(x):
-    """Return NumPy's arrays, also in lists, as collections."""
     if isinstance(x, list):
         return [cut(each) for each in x]
     return xdev.asarray(x, chunks=(CHUNKS[0], *(-1,) * (x.ndim - 1)))
@@ -69,7 +68,6 @@ def cut(x):
 
 @pytest.fixture(scope="module")
 def functions():
-    """Import what workers import by name as well."""
     sys.path.insert(0, str(HERE))
     yield importlib.import_module("cluster_functions")
     sys.path.remove(str(HERE))
@@ -87,7 +85,6 @@ def dashboards_port_taken():
 
 @pytest.fixture(scope="module")
 def client(functions):
-    """A client of two worker processes, set up by the plug-in."""
     from distributed import Client
 
     assert functions

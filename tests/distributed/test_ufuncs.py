@@ -47,7 +47,6 @@ def mixed(i, j, x, y, out):
 
 
 def both(call, lazy, device):
-    """Call with collections and plain arrays; return the values of both."""
     x, v = xdev.asarray(X, device=device), xdev.asarray(V, device=device)
     made, plain = call(xdev.asarray(x, chunks=(2, 3)), v), call(x, v)
     assert isinstance(made, da.Array)

@@ -16,7 +16,6 @@ NBYTES = 2**24
 
 @pytest.fixture(scope="module")
 def client():
-    """A client of one worker for each GPU."""
     from distributed import Client
 
     if "cuda" not in os.environ.get("XDEV_TEST_DEVICES", ""):

@@ -15,7 +15,6 @@ NAMES = ("black_scholes", "heat", "k_means", "mandelbrot", "pagerank")
 
 
 def load(name):
-    """Import an example as a module, once."""
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -27,7 +26,6 @@ EXAMPLES = SimpleNamespace(**{name: load(name) for name in NAMES})
 
 @pytest.fixture(autouse=True)
 def default(device):
-    """Make each device the default one in turn."""
     with xdev.use_device(device):
         yield
 

@@ -164,7 +164,6 @@ class Library:
         return (0, 1) if self.name in ("jax", "strict", "fake") else (0,)
 
     def put(self, x: Any, site: int = 0) -> Any:
-        """Return a NumPy array, or a list of them, as this library's on a device."""
         if isinstance(x, list):
             return [self.put(each, site) for each in x]
         if not isinstance(x, np.ndarray):
@@ -172,18 +171,15 @@ class Library:
         return PUT[self.name](self.module, x.copy(), site)
 
     def lacks(self, call: Call) -> bool:
-        """Say whether the library cannot do a call, on any terms."""
         name = f"{call.path}-" if call.path == "repeat" and not call.kw else call.path
         return name in BEYOND.get(self.name, ())
 
     def owns(self, x: Any) -> bool:
-        """Say whether an object is one of this library's arrays."""
         return isinstance(x, type(self.put(V))) or (
             self.name == "numpy" and isinstance(x, np.generic)
         )
 
     def host(self, x: Any) -> Any:
-        """Return an array of this library as NumPy's."""
         if self.name == "torch":
             return x.resolve_conj().resolve_neg().numpy()
         if self.name == "dask":
@@ -215,11 +211,9 @@ def library(request, imported):
 
 @pytest.fixture(params=CALLS, ids=map(str, CALLS))
 def call(request):
-    """A call of each function in turn."""
     return request.param
 
 
 @pytest.fixture
 def calls():
-    """All of them."""
     return CALLS

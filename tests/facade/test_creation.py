@@ -126,12 +126,10 @@ LAZY = 32 << 20  # from here on NumPy's zeros are pages that the system makes [B
 
 
 def dirtied(nbytes):
-    """Leave a block in the pool that is full of ones."""
     xdev.full(nbytes, 255, dtype=xdev.uint8, device="cpu")
 
 
 def resident():
-    """Return how much memory this process has touched [B]."""
     pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 

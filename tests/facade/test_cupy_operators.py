@@ -36,8 +36,6 @@ def bridge():
 
 @pytest.fixture
 def plain():
-    """Call with CuPy's own operators."""
-
     def call(function, *args):
         memory.bridges.uninstall("cupy-operators")
         try:

@@ -14,7 +14,6 @@ NAMES = [
 
 
 def own(library, name):
-    """Return a library's own data type."""
     return library.put(np.zeros(2, name)).dtype
 
 

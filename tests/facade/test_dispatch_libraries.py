@@ -28,7 +28,6 @@ OURS = {"argsort", "asarray", "finfo", "from_dlpack", "iinfo"}
 
 
 def wanted_of(call):
-    """Return what NumPy gives."""
     own = call.path in OURS
     function = call.function if own else operator.attrgetter(call.path)(np)
     return parts(function(*call.args, **call.kw))

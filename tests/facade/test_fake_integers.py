@@ -25,7 +25,6 @@ def integers(function):
 
 
 def called(call, name, value):
-    """Call with another value of one parameter."""
     options = dict(zip(call.kw, there("fake", *call.kw.values()), strict=True))
     bound = inspect.signature(call.function).bind(*there("fake", *call.args), **options)
     bound.arguments[name] = value

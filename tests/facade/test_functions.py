@@ -36,7 +36,6 @@ def wanted_of(path, *args, **options):
 
 
 def assert_same(path, device, *args, **options):
-    """Compare with NumPy's function."""
     wanted = wanted_of(path, *args, **options)
     options = dict(zip(options, there(device, *options.values()), strict=True))
     found = called(path, *there(device, *args), **options)

@@ -169,7 +169,6 @@ OPTIONS = [
 
 
 def results(result):
-    """Return a result's arrays as NumPy's."""
     many = result if isinstance(result, tuple) else (result,)
     return [xdev.to_numpy(x) if hasattr(x, "dtype") else np.asarray(x) for x in many]
 

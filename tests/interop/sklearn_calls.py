@@ -26,17 +26,14 @@ def fitted(estimator, names, y, put):
 
 
 def scored(metric, truth, guess, put):
-    """Return what a metric gives."""
     return getattr(metrics, metric)(put(truth), put(guess))
 
 
 def compared(kernel, put):
-    """Return what a function of all pairs of rows gives."""
     return getattr(metrics.pairwise, kernel)(put(X))
 
 
 def tried(search, put):
-    """Return what a search over parameters finds."""
     found = search.fit(put(X), put(Y))
     return found.best_score_, found.predict(put(X))
 

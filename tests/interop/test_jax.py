@@ -17,7 +17,6 @@ def jax(imported):
 
 @pytest.fixture
 def array(jax, real_device, without_cuda):
-    """Return a maker of arrays on the device."""
     try:
         there = jax.local_devices(backend=real_device.type)[0]
     except RuntimeError:

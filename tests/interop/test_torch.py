@@ -26,7 +26,6 @@ def torch(imported, real_device, without_cuda):
 
 @pytest.fixture
 def tensor(torch, real_device):
-    """Return a maker of tensors on the device."""
     return partial(torch.tensor, device=str(real_device))
 
 

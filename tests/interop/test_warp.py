@@ -8,7 +8,6 @@ import xdev
 
 @pytest.fixture
 def warp(imported, real_device, without_cuda):
-    """Return Warp, with the device as its own."""
     warp = imported("warp")
     warp.config.quiet = True
     warp.init()

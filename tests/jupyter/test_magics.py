@@ -21,7 +21,6 @@ from xdev.timing import Timing
 
 @pytest.fixture(scope="module")
 def shell():
-    """A shell with the extension loaded."""
     main = sys.modules["__main__"]  # the shell puts its own there: nothing can spawn
     made = InteractiveShell()
     made.run_line_magic("load_ext", "xdev")
@@ -33,7 +32,6 @@ def shell():
 
 
 def printed(shell, magic, line, cell, costs):
-    """Return what a magic prints and returns, and how it ended."""
     # Ours makes a first call more, which is in no figure.
     clock = Clock(costs, free=magic == "xtimeit")
     names = {"tick": clock.tick, "stored": None}

@@ -17,7 +17,6 @@ from memory_laws import MACHINE, POLICIES, QUANTUM, registered
 
 @pytest.fixture(params=POLICIES)
 def policy(request):
-    """Each policy in turn."""
     return request.param
 
 
@@ -66,7 +65,6 @@ def spillers(monkeypatch):
 
 @pytest.fixture(scope="session")
 def numba_cuda():
-    """Return numba-cuda."""
     pytest.importorskip("numba_cuda")
     return _optional.numba_cuda()
 
@@ -85,7 +83,6 @@ def manager_on():
 
 @pytest.fixture
 def core_resource():
-    """Return the class of cuda.core's memory resources on a pool."""
     pytest.importorskip("numba_cuda")
     from xdev.memory.bridges.numba import resource_type
 

@@ -60,7 +60,6 @@ def registered(pools):
 
 
 def pools_under(limit, policy, sources):
-    """Return pools over sources that share one limit."""
     first = Pool(sources[0], policy, limit)
     return [first, *(Pool(each, policy, budget=first.budget) for each in sources[1:])]
 
@@ -96,7 +95,6 @@ class Slow:
 
 
 def process(program, *options, **environment):
-    """Run a program in a process of its own; return how it ended."""
     return subprocess.run(
         [sys.executable, *options, "-c", textwrap.dedent(program)],
         capture_output=True,

@@ -18,7 +18,6 @@ MIB = 1 << 20
 
 @pytest.fixture
 def unlimited():
-    """Take the limit of the CPU off afterwards."""
     yield
     memory.set_limit(None, "cpu")
 

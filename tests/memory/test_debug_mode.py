@@ -7,7 +7,6 @@ POLICIES = ("split", "binned", "simple", "none")
 
 
 def run(program, **environment):
-    """Run a program under XDEV_DEBUG=1; return what it says."""
     done = process(program, XDEV_DEBUG="1", **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
@@ -156,7 +155,6 @@ assert memory.reserved("cpu", "host") == 0
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_is_within_bounds_is_silent_and_all_else_is_found(policy):
-    """Any use of blocks within their bounds is silent; any other is found."""
     assert run(LAWS, XDEV_MEMORY_POOL=policy) == ("", "")
 
 

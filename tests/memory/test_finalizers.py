@@ -111,7 +111,6 @@ class Collector:
 
 
 def pools_of(policy):
-    """Return two pools under one limit, each with its source."""
     sources = [FakeSource(ROOMY) for _ in range(2)]
     return list(zip(pools_under(ROOMY, policy, sources), sources, strict=True))
 

@@ -57,8 +57,6 @@ class Interrupting:
 
 
 class Driver:
-    """What the scenarios do to a pool."""
-
     def __init__(self, policy):
         self.sources = [FakeSource(64 * MIB) for _ in range(2)]
         self.pool, self.sibling = pools_under(48 * MIB, policy, self.sources)
@@ -128,7 +126,6 @@ class Driver:
             self._client.free(address)
 
     def check(self):
-        """Check the laws of a pool, with what is held and after that is gone."""
         gc.collect()
         live = {block.address: block.nbytes for block in self.held}
         for address in filter(None, self.addresses):
@@ -166,7 +163,6 @@ class Driver:
 
 
 def interrupted(policy, scenario, error, at):
-    """Run a scenario that is interrupted; return the lines that it executed."""
     driver = Driver(policy)
     interrupting = Interrupting(error, at)
     with suppress(error or (), MemoryError, KeyboardInterrupt), interrupting:

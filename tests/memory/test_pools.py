@@ -26,7 +26,6 @@ def pairs():
 
 @pytest.fixture(params=pairs())
 def make(request):
-    """Return what makes a pool of one policy over one source."""
     name, policy = request.param
     if name in ("device", "pinned"):
         request.getfixturevalue("cuda")

@@ -15,7 +15,6 @@ def in_use(): return memory.allocated("cuda", "device")
 
 @pytest.fixture
 def run(imported, python):
-    """Return what runs a program, and returns the lines that it prints."""
     imported("torch")
 
     def lines(code):

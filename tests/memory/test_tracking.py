@@ -172,7 +172,6 @@ def test_numpys_own_buffers_are_named_by_line_while_tracemalloc_traces():
 
 @pytest.fixture
 def bridged(tier):  # noqa: ARG001 - it is needed
-    """Have NumPy's large buffers come from the pool."""
     memory.bridges.install("numpy")
     yield
     memory.bridges.uninstall("numpy")

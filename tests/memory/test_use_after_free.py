@@ -61,7 +61,6 @@ def names():
 
 
 def freed(shape=SHAPE, device="cpu"):
-    """Return a freed array."""
     with memory.track():
         x = xdev.ones(shape, device=device)
     memory.free(x)
@@ -80,7 +79,6 @@ def on_device(on_fake_memory):
 
 @pytest.fixture(params=["numpy", "numpy 0-d", "numpy's own", "cupy", "fake"])
 def x(request):
-    """A freed array of each kind in turn."""
     if request.param == "numpy's own":
         own = np.ones(SHAPE)
         memory.free(own)

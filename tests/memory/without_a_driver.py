@@ -22,7 +22,6 @@ class Current:
 
     @property
     def ptr(self):
-        """The stream's handle."""
         return self.stream
 
     def __call__(self):
@@ -57,7 +56,6 @@ class Client(Current):
         self.record = kind(None, WORD, WORD)(record)
 
     def malloc(self, nbytes):
-        """Allocate as CuPy's bridge does."""
         address = self.hit(nbytes)
         if not address:
             assert self.pool.refill(nbytes, self.stream)
@@ -97,7 +95,6 @@ class Served:
 
 @contextmanager
 def serving(pools, current):
-    """Serve CuPy from pools."""
     cuda = _optional.cupy().cuda
     before = cuda.get_allocator()
     made = Served(pools, current)

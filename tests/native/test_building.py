@@ -28,7 +28,6 @@ print(native.STATE)
 
 
 def wheel(folder, **environment):
-    """Build a wheel; return its files and what was said."""
     ran = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
         cwd=ROOT,

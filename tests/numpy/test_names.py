@@ -127,7 +127,6 @@ mintypecode('fd') | typename('f')
 
 
 def _calls():
-    """Return the arguments of each function."""
     for line in ALIKE.splitlines():
         if line.startswith("np.*"):
             arguments = line.removeprefix("np.*")

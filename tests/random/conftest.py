@@ -13,11 +13,9 @@ sys.path += map(str, (ROOM, ROOM.parent))  # for what files share
 
 @pytest.fixture
 def make(device):
-    """Return a maker of generators on the device."""
     return lambda seed=0: xdev.random.default_rng(seed, device)
 
 
 @pytest.fixture
 def rng(make):
-    """Return a generator on the device."""
     return make(20251121)

@@ -22,7 +22,6 @@ CALLS = {
 
 @pytest.fixture(params=LIBRARIES)
 def target(request, device):
-    """Return the device as each library has it."""
     pytest.importorskip(request.param)
     found = Device(str(device), request.param)
     if found.reason is not None:

@@ -29,7 +29,6 @@ def test_another():
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run pytest on a program; return where it recorded, and how it ended."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run_program(*options, program=PROGRAM, passed=4):

@@ -122,7 +122,6 @@ def machine(monkeypatch):
 
 @pytest.fixture
 def holding_source():
-    """The CUDA source of the kernel that holds a stream."""
     return environment.HOLD
 
 

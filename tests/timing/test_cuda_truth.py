@@ -26,7 +26,6 @@ def cp(cuda):  # noqa: ARG001 - it is there
 
 @pytest.fixture
 def arrays(cuda):
-    """Random matrices, and a place for their product."""
     rng = np.random.default_rng(0)
     x, y = (
         xdev.asarray(rng.random((SIDE, SIDE), dtype=np.float32), device=cuda)

@@ -29,8 +29,6 @@ HOST, LOCKED = 0, 1  # kinds of memory
 
 @pytest.fixture
 def until():
-    """A function that waits for what another thread is about to do."""
-
     def wait(holds):
         deadline = time.monotonic() + 20
         while not holds():
@@ -42,7 +40,6 @@ def until():
 
 @pytest.fixture
 def feeds():
-    """A function that returns the threads of ``batches``."""
     return lambda: [
         one for one in threading.enumerate() if one.name.startswith("xdev-batches")
     ]
@@ -208,7 +205,6 @@ class LateCupy:
                     raise self.CUDARuntimeError(message)
 
     def calls(self, *names):
-        """Return the calls of these names, in order."""
         return [(name, *words) for _, name, words in self.log if name in names]
 
     def array(self, values):
@@ -297,7 +293,6 @@ class LateCupy:
 
     @contextmanager
     def use(self, index):
-        """Make a device the current one."""
         before, self.index = self.index, index
         yield
         self.index = before
@@ -330,8 +325,6 @@ class Below:
         return lambda *words: self.driver.memcpyAsync(*words[:3], kind, words[3])
 
     def address(self, count, act):
-        """Return the address of a C function."""
-
         def called(*words):
             try:
                 act(*words)
@@ -388,7 +381,6 @@ def captured(driver, monkeypatch):
 
 @pytest.fixture
 def interrupted(monkeypatch, tier):  # noqa: ARG001 - it is there
-    """Let an interrupt come once all pieces of a copy are queued."""
     team = threads.team()
 
     def share(*words):

@@ -260,7 +260,6 @@ trees = st.recursive(
 
 
 def leaves(tree):
-    """Yield what is in nested containers."""
     if isinstance(tree, dict | list | tuple):
         for part in tree.values() if isinstance(tree, dict) else tree:
             yield from leaves(part)

@@ -45,8 +45,6 @@ class Tensor:
 
 
 class Own:
-    """A class with a rule."""
-
     def __init__(self, parts):
         self.parts = parts
 

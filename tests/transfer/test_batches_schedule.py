@@ -15,7 +15,6 @@ import xdev
 
 
 def pause(draw):
-    """Let the other thread run, or not."""
     if draw.random() < 0.5:
         time.sleep(draw.choice([0, 0, 1e-4]))
 

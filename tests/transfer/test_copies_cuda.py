@@ -222,7 +222,6 @@ def test_a_pack_is_given_back_with_its_last_array_and_none_before(cuda):
 
 @pytest.fixture
 def two():
-    """Two CUDA devices."""
     both = [device for device in xdev.devices() if device.type == "cuda"][:2]
     if len(both) < 2:
         pytest.skip("there is one CUDA device")

@@ -47,7 +47,6 @@ def read(there):
 
 
 def copied(driver, x, *, up):
-    """Copy a host array there, or from there; return what came."""
     if not up:
         return xdev.to_numpy(driver.array(x))
     there = xdev.to_device(x.copy(), "cuda")

@@ -34,7 +34,6 @@ class cupy:  # noqa: N801 - stands in for the module
 
 
 def elementwise(x: T) -> None:
-    """Check the functions of one array, and ``out=``."""
     for function in (
         *(xp.abs, xp.acos, xp.acosh, xp.asin, xp.asinh, xp.atan, xp.atanh),
         *(xp.bitwise_invert, xp.ceil, xp.conj, xp.cos, xp.cosh, xp.exp, xp.expm1),
@@ -53,7 +52,6 @@ def elementwise(x: T) -> None:
 
 
 def of_two(x: T) -> None:
-    """Check the functions of two arrays, or one and a number, and ``out=``."""
     for function in (
         *(xp.add, xp.atan2, xp.bitwise_and, xp.bitwise_left_shift, xp.bitwise_or),
         *(xp.bitwise_right_shift, xp.bitwise_xor, xp.copysign, xp.divide),
@@ -70,7 +68,6 @@ def of_two(x: T) -> None:
 
 
 def same_type(x: T) -> None:
-    """Check the functions that give one array of the type that went in."""
     for made in (
         *(xp.all(x), xp.any(x), xp.argmax(x), xp.argmin(x), xp.argsort(x)),
         *(xp.astype(x, xp.float32), xp.broadcast_to(x, (2, 3)), xp.clip(x, 0, 1)),
@@ -110,7 +107,6 @@ def refused(x: T) -> None:
 
 
 def linalg(x: T) -> None:
-    """Check linear algebra's."""
     for made in (
         *(xp.linalg.cholesky(x), xp.linalg.cross(x, x), xp.linalg.det(x)),
         *(xp.linalg.diagonal(x), xp.linalg.eigvals(x), xp.linalg.eigvalsh(x)),
@@ -125,7 +121,6 @@ def linalg(x: T) -> None:
 
 
 def fft(x: T) -> None:
-    """Check the Fourier transforms'."""
     for made in (
         *(xp.fft.fft(x), xp.fft.fftn(x), xp.fft.fftshift(x), xp.fft.hfft(x)),
         *(xp.fft.ifft(x), xp.fft.ifftn(x), xp.fft.ifftshift(x), xp.fft.ihfft(x)),
@@ -135,7 +130,6 @@ def fft(x: T) -> None:
 
 
 def several(x: T) -> None:
-    """Check the functions that give several arrays."""
     assert_type(xp.broadcast_arrays(x, x), tuple[T, ...])
     assert_type(xp.meshgrid(x, x), tuple[T, ...])
     assert_type(xp.nonzero(x), tuple[T, ...])
@@ -241,7 +235,6 @@ def data_types(
 
 
 def cupys(x: cupy.ndarray) -> None:
-    """Check CuPy's."""
     for made in xp.add(x, x), xp.equal(2.0, x), xp.sum(x, axis=0), xp.linalg.svd(x).S:
         assert_type(made, cupy.ndarray)
     for made in xp.abs(x), xp.linalg.vector_norm(x), xp.linalg.eigh(x).eigenvalues:

@@ -133,7 +133,6 @@ extern "C" void xdev_function({", ".join([*named, f"{write} o"])})
 
 
 def compiled(folder, name, content):
-    """Return the library that a C++ text makes."""
     file = folder / f"{name}.cpp"
     file.write_text(content)
     library = file.with_suffix(".so")
@@ -144,7 +143,6 @@ def compiled(folder, name, content):
 
 
 def address_of(function):
-    """Return where a library has a function."""
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
@@ -249,12 +247,10 @@ class HostGpu:
                 self.connect(new)
 
     def use_stream(self, handle):
-        """Make a stream current."""
         ctypes.c_longlong.in_dll(self._driver, "stream").value = handle
 
     @property
     def launches(self):
-        """How many there were."""
         return ctypes.c_longlong.in_dll(self._driver, "launches").value
 
     @property
@@ -265,11 +261,9 @@ class HostGpu:
 
     @property
     def functions(self):
-        """The scalar functions in Python, by name."""
         return {name: function for name, (function, _) in FUNCTIONS.items()}
 
     def moves(self, kernel):
-        """Return a loaded kernel that calls no scalar function."""
         name = re.search(r"::(take|join|triangle)", kernel.entry)
         parameter = name[1].capitalize() if name else "Order"
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
@@ -279,7 +273,6 @@ class HostGpu:
 
     @staticmethod
     def array(x, device=0):
-        """Return a CuPy array of host memory."""
         cupy = _optional.cupy()
         bounds = np.lib.array_utils.byte_bounds
         low, high = bounds(x) if x.size else (x.ctypes.data,) * 2
@@ -432,7 +425,6 @@ def order(gpu, monkeypatch):
 
 @pytest.fixture
 def captured(monkeypatch):
-    """The current stream is captured."""
     monkeypatch.setattr(live_streams, "captured", {0})
 
 
@@ -546,7 +538,6 @@ def only_quick(monkeypatch):
 
 @pytest.fixture(scope="module")
 def cp():
-    """CuPy, for what runs on a real GPU."""
     return _optional.cupy()
 
 
@@ -585,7 +576,6 @@ def debugging(monkeypatch):
 
 @pytest.fixture
 def not_debugging(monkeypatch):
-    """Act as without XDEV_DEBUG."""
     monkeypatch.setattr(_config, "debug", lambda: False)
 
 

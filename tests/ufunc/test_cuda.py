@@ -23,7 +23,6 @@ above = xdev.vectorize(lambda x, y: x > y)
 
 
 def sample(shape, char, seed=0):
-    """Return small whole numbers."""
     return np.random.default_rng(seed).integers(0, 9, shape).astype(char)
 
 

@@ -167,7 +167,6 @@ MENDED = ("acosh", "expm1", "log", "log10", "log1p", "log2", "tan", "tanh")
 
 
 def agree(spec, arrays, result, expected):
-    """Say which results are NumPy's."""
     if result.dtype.kind == "c":
         return _complex_agree(spec, arrays, result, expected)
     right = near(result, expected, LOOSE.get(spec.name, ULP)) | excused(spec, arrays)

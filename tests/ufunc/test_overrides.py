@@ -34,8 +34,6 @@ class Deeper(Recording):
 
 
 class Telling(np.ndarray):
-    """A subclass that tells the same."""
-
     def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
         return method, [type(x) for x in inputs], keywords
 
@@ -155,8 +153,6 @@ def test_outputs_and_masks_decide_too():
 
 
 class Refusing:
-    """One that has no ufuncs."""
-
     __array_ufunc__ = None
 
     def __array__(self, dtype=None, copy=None):

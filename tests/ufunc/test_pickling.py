@@ -142,7 +142,6 @@ def scaled(i, x, out):
 
 
 def outcomes(wrapped, twice, scaled):
-    """Return what functions give of narrow integers, and of float32."""
     x, y = np.array([250, 100, 200, 3], "B"), np.array([251, 200, 100, 1], "B")
     third = np.arange(4, dtype="f") / 3
     out = np.zeros_like(third)

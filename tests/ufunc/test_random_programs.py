@@ -60,7 +60,6 @@ class Program:
         return found
 
     def filled(self, form, depth=3):
-        """Return a form with something for each of its letters."""
         if "{}" in form:
             kinds = [self.random.choice("TTTWFRCM") for _ in range(self.outputs)]
             self.returned.append(kinds)
@@ -68,13 +67,11 @@ class Program:
         return re.sub(r"\b[A-Z]\b", lambda part: self.part(part[0], depth), form)
 
     def of(self, kind, depth=3):
-        """Return an expression."""
         if depth <= 0 or self.random.random() < 0.15:
             return self.leaf(kind)
         return self.filled(self.random.choice(self.forms[kind]), depth)
 
     def part(self, letter, depth):
-        """Return what stands for a letter of a form."""
         words = WORDS.get(letter)
         return self.random.choice(words) if words else self.of(letter, depth - 1)
 
@@ -222,7 +219,6 @@ def prepared(seed):
 
 
 def outcome(seed, device):
-    """Return how many results were compared, after they were."""
     program, text, (x, y), rows, ours = prepared(seed)
     there = [xdev.asarray(each, device=device) for each in (x, y)]
     try:

@@ -364,7 +364,6 @@ def test_a_list_in_itself_is_no_endless_sequence_of_arrays(gpu, monkeypatch):
 
 
 def numba_array(x, stream=0):
-    """Return a device array of Numba's of host memory."""
     if not _optional.installed("numba_cuda"):
         pytest.skip("needs numba-cuda: the group cuda")
     _optional.numba_cuda()
