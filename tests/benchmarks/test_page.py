@@ -20,13 +20,3 @@ def test_pages_of_the_kept_records_are_theirs(tmp_path, monkeypatch):
     for made in written:
         kept = page.PAGES / made.name
         assert kept.read_text(encoding="utf-8") == made.read_text(encoding="utf-8")
-
-
-def test_what_failed_and_what_was_left_out_is_told(tmp_path):
-    record = tmp_path / "2026-01-02-abacus.json"
-    where = '{"date": "2026", "versions": {}, "processor": "A", "cores": 2, "cuda": ""}'
-    rest = f'{{"environment": {where}, "left_out": {{"peer": "far"}}, "rows": []}}'
-    record.write_text(f'{{"broken": {{"failed": "status 1"}}, "sizes": {rest}}}')
-    text = page.write(record, tmp_path).read_text(encoding="utf-8")
-    assert "It did not finish: status 1." in text
-    assert "- left out peer: far" in text

@@ -28,13 +28,6 @@ def test_a_program_writes_its_samples_and_the_environment(record):
     assert record["about"].startswith("What")
 
 
-def test_a_program_that_is_not_there_is_named_beside_those_that_are(python):
-    done = python("-m", "benchmarks", "import_coast", cwd=ROOT)
-    assert done.returncode == 2
-    assert "import_coast" in done.stdout
-    assert "import_cost" in done.stdout
-
-
 IN_TURN = """
 import contextlib, io, runpy, sys
 sys.path[0], *programs = sys.argv[1:]
