@@ -121,23 +121,6 @@ def test_it_counts_how_often_each_chunk_was_handed_out(lists):
     assert lists.look(chunks[0]) == (False, 0)
 
 
-def test_many_blocks_and_many_classes_are_found(lists):
-    many = 1 << 15
-    for number in range(many):
-        size = QUANTUM * (number + 1)
-        lists.adopt(chunk((1 << 40) + (number << 30), size), size, free=True)
-    for number in (0, many // 2, many - 1):
-        assert lists.take(QUANTUM * (number + 1), 0) == (1 << 40) + (number << 30)
-        assert lists.take_back((1 << 40) + (number << 30))
-    assert len(lists.drain()) == many
-
-
-def test_a_size_that_cannot_be_is_no_hit(lists):
-    lists.adopt(chunk(1 << 20, 512), 512, free=True)
-    for nbytes in -1, -(1 << 63), (1 << 61) + 1, (1 << 63) - 1:
-        assert lists.take(nbytes, 0) == 0
-
-
 def test_a_chunk_lives_as_long_as_it_is_held(lists):
     made = chunk(1 << 20, 1024)
     before = sys.getrefcount(made)
