@@ -6,55 +6,30 @@ import pytest
 import xdev
 
 NO_ARRAY = r"is not an array but "
-LISTED = r"arrays is .*, and must be a list or a tuple of arr"
 NO_FILL = r"fill_value is .*no number: give a bool"
-ONE = r"n is "
 #: Calls by their texts, on every device: ``f``, ``i``, ``b``, ``c`` are arrays of
-#: float64, integers, booleans and complex numbers, ``one`` is 0-d.
+#: float64, integers, booleans and complex numbers, ``m`` is 2-D and ``one`` 0-d.
 TYPE_ERRORS = {
     # data types
-    "bitwise_and(f, f)": r"takes .*integers, and x1 is float64: .*int64\)",
     "bitwise_or(b, xp.astype(f, 'f4'))": "integers, and x2 is float32: .*astype.x2",
     "bitwise_invert(f)": "bool and integers, and x is float64: convert it",
     "bitwise_and(i, 1.5)": "bool and integers, and x2 is float: give another number$",
-    "floor(c)": r"real floats, and x is complex128: take xdev\.real\(x\)",
-    "atan2(f, c)": "real floats, and x2 is complex128",
-    # what is no list of arrays
-    **{
-        f"{join}({wrong})": rf"^xdev\.{join}: {LISTED}"
-        for join, wrong in (("concat", "f"), ("stack", "m, m"), ("concat", "m[0, 0]"))
-    },
-    # what is no array
+    "atan2(f, c)": r"real floats, and x2 is complex128: take xdev\.real\(x2\)",
+    # what is no array, or no list of them
+    "concat(f)": r"^xdev\.concat: arrays is .*, and must be a list or a tuple of arr",
+    "stack(m, m)": r"^xdev\.stack: arrays is .*, and must be a list or a tuple of arr",
     "add(f, None)": rf"x2 {NO_ARRAY}.*NoneType",
-    "isin(f, None)": rf"x2 {NO_ARRAY}.*NoneType",
     "where(f > 0, f, None)": rf"x2 {NO_ARRAY}.*NoneType",
-    **{
-        f"{call}": rf"xdev\.{call[:3]}: "
-        for x in ("[1, 2]", "'abc'", "None", "object()", "1.0")
-        for call in (f"sum({x})", f"add({x}, {x})")
-    },
-    **{
-        f"{call}({x})": r"an array but .*make one with numpy\.as"
-        for call in ("asarray", "sum")
-        for x in ("np.datetime64('2020-01-01')", "np.str_('a')", "np.void(b'ab')")
-    },
+    "sum([1, 2])": r"xdev\.sum: ",
+    "add('abc', object())": r"xdev\.add: ",
+    "asarray(np.datetime64('2020-01-01'))": r"an array but .*make one with numpy\.as",
+    "sum(np.void(b'ab'))": r"an array but .*make one with numpy\.as",
     "add(1, 2.0)": "none of x1, x2 is an array",
     "sin(1.0)": "x is",
-    # fill values
-    **{
-        make.format(value): NO_FILL
-        for make in ("full(2, {}, dtype='f8')", "full_like(f, {})")
-        for value in (
-            *("None", "'a'", "[1, 2]", "object()", "np.datetime64('2025')"),
-            *(
-                "np.dtype('f4')",
-                "np.ones(3)",
-                "np.asarray('a')",
-                "np.asarray(None)",
-                "np.void(b'ab')",
-            ),
-        )
-    },
+    "full(2, np.ones(3), dtype='f8')": NO_FILL,
+    "full(2, 'a')": NO_FILL,
+    "full_like(f, np.asarray(None))": NO_FILL,
+    "full_like(f, np.dtype('f4'))": NO_FILL,
     # shapes
     "reshape(f, 2, 3)": "the extents of a shape go in one tuple",
     "reshape(f, (2, 3), True)": r"it got 3 positional arguments$",
@@ -63,26 +38,21 @@ TYPE_ERRORS = {
     "std(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
     "clip(f, a_min=0)": r"'a_min' \(NumPy's\): use min=",
     "mean(f, dtype='f4')": r"'dtype' \(NumPy's\): leave it out, or use xdev.numpy.",
-    **{
-        f"{name}(f, where=f > 0)": r"'where' \(NumPy's\): leave it out, or use "
-        rf"xdev\.numpy\.{name}"
-        for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum")
-    },
+    "any(f, where=f > 0)": r"'where' \(NumPy's\): leave it out, .*xdev\.numpy\.any",
     "sort(f, kind='stable')": r"'kind' \(NumPy's\): use stable=",
-    "argsort(f, kind='heapsort')": r"'kind' \(NumPy's\): use stable=",
     "linspace(0, 1, 5, retstep=True)": r"leave it out, or use xdev\.numpy\.linspace",
     "where(f > 0)": r"xdev\.nonzero\(condition\)",
     "round(f, 2)": r"out is not an array but int: .*xdev\.numpy\.round for decimals",
     "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
     # numbers
     "arange('a', 5)": r"xdev\.arange: start is not a number but .*give one",
-    "arange(0, [1])": r"xdev\.arange: stop is not a number but .*give one",
     "eye(2.5)": r"eye: n_rows is .*: give a whole",
     "linspace(0, 1, [2])": r"linspace: num is .*: give a whole",
     "asarray([1, {}], dtype='f8')": ".",
+    "fft.fftfreq('a')": r"xdev\.fft\.fftfreq: n is ",
+    "fft.rfftfreq(4, d='a')": r"xdev\.fft\.rfftfreq: d",
     # a device for a data type
     "zeros(3, 'fake')": r"'fake' is a device .*: give device='fake'",
-    "ones(3, 'cuda:0')": r"is a device .*: give device='cuda:0'",
     "zeros(3, 'float23')": r"'float23' is not a data type of \w+: use one of xdev",
     # ufuncs
     "round(f, decimals=2)": r"'decimals'; .*; xdev\.numpy\.round takes decimals",
@@ -91,21 +61,13 @@ TYPE_ERRORS = {
     "add.reduce([1.0, 2.0])": rf"xdev\.add\.reduce: array {NO_ARRAY}list",
     "add.reduce(f, out=[1.0])": rf"add\.reduce: out {NO_ARRAY}list",
     "add.reduce(f, where=[True])": rf"add\.reduce: where {NO_ARRAY}list",
-    # Fourier transforms
-    **{
-        f"fft.fftfreq({n})": rf"xdev\.fft\.fftfreq: {ONE}"
-        for n in ("2.5", "np.float32(5)", "'a'", "None", "[3]")
-    },
-    "fft.rfftfreq(4, d='a')": r"xdev\.fft\.rfftfreq: d",
 }
 VALUE_ERRORS = {
-    **{f"fft.{f}({n})": ONE for f in ("fftfreq", "rfftfreq") for n in (0, -3)},
-    **{f"fft.fftfreq(4, d={d})": r"xdev\.fft\.fftfreq: d" for d in ("0", "-0.0")},
-    **{
-        f"arange({bounds}, step={step})": r"xdev\.arange: step is .* use another"
-        for bounds in ("10", "5, 5", "0.5, 3")
-        for step in ("0", "-0.0", "False", "np.float32(0)")
-    },
+    "fft.fftfreq(0)": r"xdev\.fft\.fftfreq: n is ",
+    "fft.rfftfreq(-3)": r"xdev\.fft\.rfftfreq: n is ",
+    "fft.fftfreq(4, d=-0.0)": r"xdev\.fft\.fftfreq: d",
+    "arange(10, step=0)": r"xdev\.arange: step is .* use another",
+    "arange(5, 5, step=np.float32(0))": r"xdev\.arange: step is .* use another",
     # matrices and vectors
     "linalg.outer(m, f)": "must be 1-D|one-dim",
     "linalg.cross(f, f)": "3",
@@ -117,11 +79,9 @@ VALUE_ERRORS = {
     "add(f, f, out=(f, f))": "has 1 outputs, but out has 2: pass one",
     "concat([])": "at least one array",
     "stack([])": "at least one array",
-    **{
-        f"{name}({shape})": "."
-        for name in ("empty", "zeros", "ones")
-        for shape in ("-1", "(2, -3)", "(2**40, 2**40)", "2**70")
-    },
+    "empty((2, -3))": ".",
+    "ones((2**40, 2**40))": ".",
+    "zeros(2**70)": ".",
 }
 
 
@@ -141,7 +101,7 @@ def test_a_refusal_says_what_and_what_to_do(device, written):
         pytest.raises(error, match=(TYPE_ERRORS | VALUE_ERRORS)[written]) as caught,
     ):
         eval(f"xp.{written}", {"xp": xdev, "np": np, **names})  # noqa: S307 - the tables
-    if "takes" in str(caught.value) and written.startswith("bitwise"):
+    if written.startswith("bitwise"):
         assert caught.value.__suppress_context__, "NumPy's own text is not shown"
 
 
