@@ -33,13 +33,11 @@ def inner(x):
         ("return x + nowhere", "'nowhere'", "nowhere"),
         ("return x * MARK.value", "Mark; from outside", "x * MARK.value"),
         ("return x.shape[0]", "a float32, which has no 'shape'", "return x.shape[0]"),
-        ("return x[0]", "a float32, which has no items", "return x[0]"),
         ("return np.float128(x)", "no such function or type", "float128(x)"),
         ("return {}", "nothing tells the type of its items", "return {}"),
         ("return inner(x)", "'nope'", "return x.nope # here"),
         # Of these Numba names the function alone.
         ("return [x, x]", "list(float32)", "def f(x):"),
-        ("return sorted(x)", "no such function or type", "def f(x):"),
         ("x + 1", "returns nothing: return the result", "def f(x):"),
         ("y = x + 1\nreturn y.upper()", "'upper'", "return y.upper()"),
         ("a, b = x\nreturn a + b", "a float32, which has no items", "a, b = x"),
@@ -47,18 +45,10 @@ def inner(x):
             "if x > 0:\n    return 1 # one end\nreturn 'a' # one end",
             *("a value is of one type, and there", "# one end"),
         ),
-        (
-            "import math\nreturn math.sin(x)",
-            *("Python alone has what is there", "import math"),
-        ),
         ("with np.errstate():\n    return x", "Python alone has", "with np.e"),
         (
             "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    return 0.0",
             *("errors that are told apart", "except ZeroDivisionError:"),
-        ),
-        (
-            "global LAST\nLAST = x\nreturn x",
-            *("Python alone has what is there", "LAST = x"),
         ),
     ],
 )
@@ -115,10 +105,9 @@ def test_a_refusal_keeps_nothing_of_the_callers(device, called):
     assert held() is None
 
 
-LINE, SQUARE, BYTES = np.ones(3), np.ones((3, 3)), np.ones(3, "i1")
-COMPLEX, FIXED = np.ones(3, complex), np.ones(3)
-FIXED.flags.writeable = False
-VALUE = r"number is read or written there, of its type {}: not setitem.*, {}\)"
+LINE, BYTES, COMPLEX = np.ones(3), np.ones(3, "i1"), np.ones(3, complex)
+FIXED = np.broadcast_to(1.0, 3)
+VALUE = r"number is read or written there, of its type float64: .*, {}\)"
 INDEX = "an index is an integer, and one there is of type {}"
 COUNT = r"an array of 1 dimension\(s\) has 1 index\(es\), and one number is"
 MEMORY = "which @kernel and @guvectorize do not have: pass an array, or use a tuple"
@@ -129,12 +118,10 @@ COUNTS = r"three arguments, \(array, index, value\), and cas four, .*not "
 @pytest.mark.parametrize(
     ("body", "x", "out", "words"),
     [
-        ("out[i] = x[i]", COMPLEX, LINE, VALUE.format("float64", "complex128")),
-        ("out[i] = None", LINE, LINE, VALUE.format("float64", "none")),
+        ("out[i] = x[i]", COMPLEX, LINE, VALUE.format("complex128")),
+        ("out[i] = None", LINE, LINE, VALUE.format("none")),
         ("out[i] = x[i * 1.0]", LINE, LINE, INDEX.format("float64")),
-        ("out[i] = x[i, i * 1.0]", SQUARE, LINE, INDEX.format("float64")),
         ("out[i] = x['a']", LINE, LINE, INDEX.format("'a'")),
-        ("out[i] = x[str(i)]", LINE, LINE, "of type str|no str"),
         ("out[i] = x[i, 0]", LINE, LINE, COUNT),
         ("out[i] = x[i]", LINE, FIXED, "read-only|may only be read"),
         ("made = [x[i]]\nout[i] = made[0]", LINE, LINE, f"{MEMORY}.*made = "),
@@ -145,10 +132,6 @@ COUNTS = r"three arguments, \(array, index, value\), and cas four, .*not "
         (
             "xdev.atomic.add(out, i * 1.0, x[i])",
             *(LINE, LINE, rf"{ADD} .* an integer for each of its axes.* float64, "),
-        ),
-        (
-            "xdev.atomic.add(out, i)",
-            *(LINE, LINE, rf"{COUNTS}add\(array\(float64"),
         ),
         (
             "xdev.atomic.cas(out, i, x[i])",

@@ -56,11 +56,7 @@ class OwnError(ValueError):
 @pytest.mark.parametrize("where", ["cpu", "fake"])
 @pytest.mark.parametrize(
     "error",
-    [
-        TypeError("no loop"),
-        OwnError("read-only: Cannot cast ufunc"),
-        OverflowError("far"),
-    ],
+    [TypeError("no loop"), OwnError("read-only: Cannot cast"), OverflowError("far")],
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("name", ERRORS)
@@ -88,7 +84,7 @@ def test_a_call_in_place_is_not_made_again(
     assert x[place] in either
 
 
-@pytest.mark.parametrize("count", [10, 2_000_000])
+@pytest.mark.parametrize("count", [10, 300_000])
 def test_too_many_arguments_are_refused(device, count):
     x = xdev.ones(3, device=device)
     for call in xdev.add, xdev.abs, xdev.sum, xdev.matmul, xdev.where, xdev.clip:
