@@ -47,6 +47,15 @@ ROOMS = (
 )
 
 
+def test_the_sites_search_keeps_names_with_to_and_of_whole():
+    site = (ROOT / "mkdocs.yml").read_text()
+    separator = re.search("^ +separator: '(.*)'$", site, re.MULTILINE)[1]
+    words = {path: re.split(separator, path) for path in SHOWN}
+    assert words["xdev.to_device"] == ["xdev", "to_device"]
+    assert words["xdev.memory.set_limit"] == ["xdev", "memory", "set", "limit"]
+    assert not [path for path in words if {"to", "of"} & {*words[path]}]
+
+
 def test_every_public_name_has_a_place():
     placed = {id(value) for names in PAGES.values() for value in names.values()}
     paths = {path for names in PAGES.values() for path in names}
