@@ -14,7 +14,6 @@ import pytest
 
 import xdev
 from xdev import distributed
-from xdev.cli import main
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -202,18 +201,6 @@ def test_an_array_larger_than_the_workers_memory_completes(client):
         each["cpu"]["reserved"] for each in distributed.memory_status(client).values()
     )
     assert reserved < WORKERS * LIMIT
-
-
-def test_info_names_the_workers_devices(client, python, capsys):
-    main(["info"])
-    here = capsys.readouterr().out
-    address = client.scheduler.address
-    elsewhere = python("-m", "xdev", "info", DASK_SCHEDULER_ADDRESS=address).stdout
-
-    for worker in client.run(os.getpid):
-        for text in (here, elsewhere):
-            (line,) = (line for line in text.splitlines() if worker in line)
-            assert line.split()[1] == "cpu"
 
 
 def test_a_workers_error_is_the_users(client, functions):

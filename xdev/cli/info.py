@@ -6,9 +6,7 @@ import argparse
 import inspect
 import itertools
 import json
-import os
 import platform
-import sys
 import time
 from contextlib import suppress
 from textwrap import fill
@@ -39,7 +37,6 @@ FUNCTIONS = (
 )
 DTYPES = ["float32", "float64", "int64"]
 OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
-SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
 #: The other project of that name is installed.
 NAMESAKE = (
     "the distribution xdev {} is installed too, another project with the same module "
@@ -295,7 +292,6 @@ def run(options: argparse.Namespace) -> int:
         "versions": versions()
         | {"native part": native.STATE, "platform": platform.platform()},
         "devices": _devices(),
-        "workers": _workers(),
         "settings": {
             name: f"{value}{'' if is_set else '  (default)'}"
             for name, (value, is_set) in _config.values().items()
@@ -338,19 +334,6 @@ def _devices() -> dict[str, str]:
         return {**rows, "default": str(default_device())}
     except DeviceUnavailableError as error:
         return {**rows, "default": f"none: {error}"}
-
-
-def _workers() -> dict[str, str]:
-    """Return the devices of Dask's workers, where there is a client or a scheduler."""
-    if "distributed" not in sys.modules and SCHEDULER not in os.environ:
-        return {}
-    from xdev.distributed import clusters
-
-    try:
-        return clusters.devices_of_workers()
-    except OSError as error:
-        address = os.environ.get(SCHEDULER)
-        return {"scheduler": f"{address} does not answer: {error}"}
 
 
 def _pools() -> dict[str, str]:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _config, _optional, native
-from xdev.device import Device, choice, default_device, devices
+from xdev.device import Device, choice, devices
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError, quoted
 from xdev.memory import bridges, hooks, host_array, registry
-from xdev.timing.environment import cuda_name, processor_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -333,32 +332,3 @@ def _ledgers() -> dict[str, dict[str, int | None]]:
         }
         for device in devices()
     }
-
-
-def devices_of_workers() -> dict[str, str]:
-    """Return what each worker computes on, by its address.
-
-    Of the client that this process has, or of the scheduler that
-    ``DASK_SCHEDULER_ADDRESS`` names; empty where there is neither.
-
-    Raises
-    ------
-    OSError
-        The scheduler does not answer.
-    """
-    distributed = _optional.distributed()
-    devices: dict[str, str] = {}
-    try:
-        devices = distributed.default_client().run(_described)
-    except ValueError:  # there is none
-        if os.environ.get("DASK_SCHEDULER_ADDRESS"):
-            with distributed.Client(set_as_default=False, timeout="5s") as client:
-                devices = client.run(_described)
-    return devices
-
-
-def _described() -> str:
-    device, limit = default_device(), registry.get_limit()
-    name = processor_name() if device.type == "cpu" else cuda_name(device.index)
-    pool = "" if limit is None else f", pool limited to {registry.text_of(limit)}"
-    return f"{device!s:<8} {name or ''}{pool}"
