@@ -14,23 +14,11 @@ constexpr bool is_signed = T(-1) < T(0);
 template <class T>
 constexpr int width = int(sizeof(T)) * 8;
 
-// Sums, differences and products of integers wrap: of unsigned ones C++ says so.
-#define XDEV_WRAPPING(NAME, OPERATOR)            \
-    template <class R, class T>                  \
-    __device__ inline R NAME(T x, T y)           \
-    {                                            \
-        return R(uint64(x) OPERATOR uint64(y));  \
-    }
-XDEV_WRAPPING(add, +)
-XDEV_WRAPPING(subtract, -)
-XDEV_WRAPPING(multiply, *)
-
+// Integers wrap: of unsigned ones, by way of which they are computed, C++ says so.
 template <class T>
 __device__ inline T absolute(T x)
 {
-    if constexpr (is_float<T>) return fabs(x);
-    else if constexpr (is_signed<T>) return x < 0 ? subtract<T>(T(0), x) : x;
-    else return x;
+    return is_signed<T> && x < 0 ? T(-uint64(x)) : x;
 }
 
 template <class T>
@@ -48,9 +36,8 @@ __device__ inline T sign(T x)
 template <class T>
 __device__ inline T reciprocal(T x)
 {
-    if constexpr (is_float<T>) return T(1) / x;
-    else if (x != 0) return T(1) / x;
-    else return is_signed<T> && sizeof(T) > 2 ? T(uint64(1) << (width<T> - 1)) : T(0);
+    if (x != 0) return T(1) / x;
+    return is_signed<T> && sizeof(T) > 2 ? T(uint64(1) << (width<T> - 1)) : T(0);
 }
 
 // A quotient that lies between two whole numbers is rounded to neither, nor past one:
@@ -73,7 +60,7 @@ __device__ inline T floor_divide(T x, T y)
         return quotient - whole > T(0.5) ? whole + 1 : whole;
     } else if constexpr (is_signed<T>) {
         if (y == 0) return 0;
-        if (y == -1) return subtract<T>(T(0), x);  // the smallest one wraps
+        if (y == -1) return T(-uint64(x));  // the smallest one wraps
         const T quotient = x / y;
         return T(quotient - (quotient * y != x && (x < 0) != (y < 0)));
     } else {
@@ -105,19 +92,15 @@ __device__ inline T remainder(T x, T y)
 template <class T>
 __device__ inline T power(T x, T y)
 {
-    if constexpr (is_float<T>) {
-        return pow(x, y);
-    } else {
-        if constexpr (is_signed<T>) {
-            if (y < 0) return x == 1 ? T(1) : x == -1 ? (y % 2 ? T(-1) : T(1)) : T(0);
-        }
-        uint64 result = 1, factor = uint64(x);
-        for (uint64 left = uint64(y); left; left >>= 1) {
-            if (left & 1) result *= factor;
-            factor *= factor;
-        }
-        return T(result);
+    if constexpr (is_signed<T>) {
+        if (y < 0) return x == 1 ? T(1) : x == -1 ? (y % 2 ? T(-1) : T(1)) : T(0);
     }
+    uint64 result = 1, factor = uint64(x);
+    for (uint64 left = uint64(y); left; left >>= 1) {
+        if (left & 1) result *= factor;
+        factor *= factor;
+    }
+    return T(result);
 }
 
 template <class T>
