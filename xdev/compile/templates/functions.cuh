@@ -18,19 +18,14 @@ constexpr int width = int(sizeof(T)) * 8;
 template <class T>
 __device__ inline T absolute(T x)
 {
-    return is_signed<T> && x < 0 ? T(-uint64(x)) : x;
+    return x < 0 ? T(-uint64(x)) : x;
 }
 
 template <class T>
 __device__ inline T sign(T x)
 {
-    if constexpr (is_float<T>) {
-        if (x != x) return x;
-    }
-    if constexpr (is_signed<T>) {
-        if (x < 0) return T(-1);
-    }
-    return T(x > 0);
+    if (x != x) return x;
+    return x < 0 ? T(-1) : T(x > 0);
 }
 
 template <class T>
@@ -58,13 +53,11 @@ __device__ inline T floor_divide(T x, T y)
         if (quotient == 0) return copysign(T(0), ratio);
         const T whole = floor(quotient);
         return quotient - whole > T(0.5) ? whole + 1 : whole;
-    } else if constexpr (is_signed<T>) {
-        if (y == 0) return 0;
-        if (y == -1) return T(-uint64(x));  // the smallest one wraps
-        const T quotient = x / y;
-        return T(quotient - (quotient * y != x && (x < 0) != (y < 0)));
     } else {
-        return y == 0 ? T(0) : T(x / y);
+        if (y == 0) return 0;
+        if (is_signed<T> && y == T(-1)) return T(-uint64(x));  // the smallest one wraps
+        const T quotient = x / y;
+        return T(quotient - ((x < 0) != (y < 0) && quotient * y != x));
     }
 }
 
@@ -78,12 +71,10 @@ __device__ inline T remainder(T x, T y)
         if (y == 0) return rest;
         if (rest == 0) return copysign(T(0), y);
         return (rest < 0) != (y < 0) ? rest + y : rest;
-    } else if constexpr (is_signed<T>) {
-        if (y == 0 || y == -1) return 0;
+    } else {
+        if (y == 0 || (is_signed<T> && y == T(-1))) return 0;
         const T rest = x % y;
         return rest != 0 && (rest < 0) != (y < 0) ? T(rest + y) : rest;
-    } else {
-        return y == 0 ? T(0) : T(x % y);
     }
 }
 
@@ -92,9 +83,7 @@ __device__ inline T remainder(T x, T y)
 template <class T>
 __device__ inline T power(T x, T y)
 {
-    if constexpr (is_signed<T>) {
-        if (y < 0) return x == 1 ? T(1) : x == -1 ? (y % 2 ? T(-1) : T(1)) : T(0);
-    }
+    if (y < 0) return x == 1 ? T(1) : x == T(-1) ? (y % 2 ? x : T(1)) : T(0);
     uint64 result = 1, factor = uint64(x);
     for (uint64 left = uint64(y); left; left >>= 1) {
         if (left & 1) result *= factor;
