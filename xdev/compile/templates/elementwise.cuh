@@ -67,8 +67,6 @@ __device__ inline float widen(bfloat16 x)
 
 template <class To>
 __device__ To narrow(float x);
-template <class To>
-__device__ To narrow(double x);
 
 template <>
 __device__ inline half narrow(float x)
@@ -78,8 +76,7 @@ __device__ inline half narrow(float x)
     return y;
 }
 
-// From double in one rounding: by way of float it would be two.
-template <>
+// From double in one rounding: by way of float it is two, which ml_dtypes has.
 __device__ inline half narrow(double x)
 {
     half y;
@@ -99,13 +96,6 @@ __device__ inline bfloat16 narrow(float x)
     if (x != x) return {(unsigned short)(bits >> 16 | 0x40)};
     return {(unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 #endif
-}
-
-// In two roundings, as ml_dtypes does it.
-template <>
-__device__ inline bfloat16 narrow(double x)
-{
-    return narrow<bfloat16>(static_cast<float>(x));
 }
 
 template <class T>
@@ -129,14 +119,10 @@ __device__ inline To convert(From x)
         }
     } else if constexpr (parts<To>::is_complex) {
         return To{convert<typename parts<To>::real>(x), 0};
+    } else if constexpr (same<To, half> && same<From, double>) {
+        return narrow(x);
     } else if constexpr (is_half<To>) {
-        if constexpr (same<From, double>) {
-            return narrow<To>(x);
-        } else {
-            return narrow<To>(static_cast<float>(x));
-        }
-    } else if constexpr (same<To, bool>) {
-        return x != 0;
+        return narrow<To>(static_cast<float>(x));
     } else {
         return static_cast<To>(x);
     }
