@@ -39,14 +39,9 @@ struct complex {
 };
 
 template <class T>
-struct parts {
-    static constexpr bool is_complex = false;
-};
+constexpr bool is_complex = false;
 template <class T>
-struct parts<complex<T>> {
-    static constexpr bool is_complex = true;
-    using real = T;
-};
+constexpr bool is_complex<complex<T>> = true;
 
 template <class A, class B>
 constexpr bool same = false;
@@ -108,17 +103,15 @@ __device__ inline To convert(From x)
         return x;
     } else if constexpr (is_half<From>) {
         return convert<To>(widen(x));
-    } else if constexpr (parts<From>::is_complex) {
-        if constexpr (parts<To>::is_complex) {
-            using real = typename parts<To>::real;
-            return To{convert<real>(x.re), convert<real>(x.im)};
-        } else if constexpr (same<To, bool>) {
-            return x.re != 0 || x.im != 0;
-        } else {
-            return convert<To>(x.re);
-        }
-    } else if constexpr (parts<To>::is_complex) {
-        return To{convert<typename parts<To>::real>(x), 0};
+    } else if constexpr (is_complex<From> && is_complex<To>) {
+        using real = decltype(To::re);
+        return To{convert<real>(x.re), convert<real>(x.im)};
+    } else if constexpr (is_complex<To>) {
+        return To{convert<decltype(To::re)>(x), 0};
+    } else if constexpr (is_complex<From> && same<To, bool>) {
+        return x.re != 0 || x.im != 0;
+    } else if constexpr (is_complex<From>) {
+        return convert<To>(x.re);
     } else if constexpr (same<To, half> && same<From, double>) {
         return narrow(x);
     } else if constexpr (is_half<To>) {
