@@ -25,6 +25,8 @@ from xdev.compile.formulas import computed, is_half, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+JUMPS = "POP_JUMP", "JUMP_IF"  # how conditional jumps of Python's begin
+
 # How much work a compiled scalar function is, by its instructions.
 
 ASSIGNED = re.compile(r"\s+%[\w.]+ = (?:tail )?(.*)")
@@ -354,9 +356,7 @@ def device_function(
 def _branches(function: Callable[..., Any]) -> bool:
     """Say whether a function, or a compiled one that it calls, has conditions."""
     code = function.__code__
-    if any(
-        i.opname.startswith(("POP_JUMP", "JUMP_IF")) for i in get_instructions(code)
-    ):
+    if any(i.opname.startswith(JUMPS) for i in get_instructions(code)):
         return True
     named = [function.__globals__.get(name) for name in code.co_names]
     named += [cell.cell_contents for cell in function.__closure__ or ()]

@@ -392,12 +392,7 @@ def _copy(emitter: Emitter, kind: Any, size: int, *arguments: Any) -> None:
 
 
 def _reduce(
-    emitter: Emitter,
-    body: Body,
-    rows: Sequence[Strided],
-    count: Any,
-    *,
-    alone: bool,
+    emitter: Emitter, body: Body, rows: Sequence[Strided], count: Any, *, alone: bool
 ) -> None:
     """Emit the fold one by one; the running result is in a register."""
     first, values, last = rows

@@ -16,7 +16,7 @@ from xdev import _optional
 from xdev.compile import cpu, cubins, digests, errors, loops, numba_cuda
 from xdev.compile.cubins import FUNCTION
 from xdev.compile.formulas import BITS, called
-from xdev.compile.grid import DIMENSIONS, Grid, KernelMemory, target
+from xdev.compile.grid import DIMENSIONS, ORDER, Grid, KernelMemory, target
 from xdev.compile.numpy_functions import CPU, CUDA
 from xdev.errors import DeviceUnavailableError
 
@@ -135,10 +135,8 @@ def _loop(
         positive = builder.icmp_signed(">=", index, index.type(0))
         called(builder, "llvm.assume", cgutils.ir.VoidType(), positive)
     end = builder.add(begin, count, flags=["nsw"])
-    with cgutils.for_range_slice(builder, begin, end, begin.type(1), begin.type) as (
-        k,
-        _,
-    ):
+    along = cgutils.for_range_slice(builder, begin, end, begin.type(1), begin.type)
+    with along as (k, _):
         _call(memory, compiled, grid.operands(memory, (i, j, k), loaded))
     following = builder.add(first, count, flags=["nsw"])
     builder.store(following, point)
@@ -147,19 +145,15 @@ def _loop(
     if grid.cores is not None:
         raised = called(builder, "fetestexcept", number, errors_mask)
         report = builder.inttoptr(memory.word(DIMENSIONS), memory.int64.as_pointer())
-        builder.atomic_rmw(
-            "or", report, builder.zext(raised, memory.int64), "monotonic"
-        )
+        bits = builder.zext(raised, memory.int64)
+        builder.atomic_rmw("or", report, bits, ORDER)
 
 
 # A kernel of a cubin.
 
 
 def cubin(
-    grid: Grid,
-    capability: tuple[int, int],
-    *,
-    narrow: bool = False,
+    grid: Grid, capability: tuple[int, int], *, narrow: bool = False
 ) -> tuple[bytes, str]:
     """Compile a function of indices into a kernel. No GPU is needed.
 

@@ -184,9 +184,7 @@ class _Workers:
     @staticmethod
     def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
         process = os.getpid()
-        while (
-            os.getpid() == process
-        ):  # else a task forked: this is the child's only one
+        while os.getpid() == process:  # else a task forked, and this is the child's
             jobs.get()()
 
 

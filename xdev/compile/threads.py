@@ -253,10 +253,6 @@ class CostModel:
         Calls of so many elements are worth several threads; 0: not known yet.
     """
 
-    __slots__ = (
-        "_alone", "_calls", "_rest", "_seconds", "_slower", "_times", "threshold"
-    )  # fmt: skip
-
     def __init__(self, times: int = 1, slower: float = SLOWER) -> None:
         self._times, self._slower = times, slower
         self.threshold = maxsize if _config.num_threads() == 1 else 0
