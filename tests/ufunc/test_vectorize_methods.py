@@ -195,6 +195,14 @@ def test_masks_and_outputs_that_overlap_inputs(device):
         same(there, expected)
 
 
+@pytest.mark.parametrize(("char", "name"), [("q", "int64"), ("Q", "uint64")])
+def test_what_is_compiled_for_longlongs_is_for_all_of_their_size(char, name):
+    ufunc = xdev.vectorize(identity=0)(lambda x, y: x + y)
+    for x in (np.arange(6).astype(char), np.arange(6).astype(name)):
+        for made in (ufunc(x, x), ufunc.reduce(x), ufunc.accumulate(x)):
+            assert made.dtype.char == np.dtype(name).char  # as what is on disk has it
+
+
 @pytest.mark.parametrize("order", "KCFA")
 def test_orders_of_results_are_numpys(real_device, order):
     plain = numbers((3, 5), "f")

@@ -202,7 +202,7 @@ class ScalarFunction(Definition):
     def _make(self, inputs: Dtypes) -> Specialisation:
         for dtype in inputs:
             check(dtype, self.name)
-        native = tuple(d.newbyteorder("=") for d in inputs)
+        native = tuple(np.dtype(d.name) for d in inputs)  # longlong's is int64's
         if len(native) != self.nin:
             message = f"{self.name} takes {self.nin} arguments, not {len(native)}"
             raise TypeError(message)
