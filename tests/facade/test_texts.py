@@ -42,7 +42,7 @@ TYPE_ERRORS = {
     "sort(f, kind='stable')": r"'kind' \(NumPy's\): use stable=",
     "linspace(0, 1, 5, retstep=True)": r"leave it out, or use xdev\.numpy\.linspace",
     "where(f > 0)": r"xdev\.nonzero\(condition\)",
-    "round(f, 2)": r"out is not an array but int: .*xdev\.numpy\.round for decimals",
+    "round(f, 2)": r"out is not an array but int: .*xdev\.numpy\.round takes decimals",
     "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
     # numbers
     "arange('a', 5)": r"xdev\.arange: start is not a number but .*give one",

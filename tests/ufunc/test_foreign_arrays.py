@@ -146,7 +146,7 @@ def test_jax_arrays_of_several_devices():
     )
     second = jax.device_put(np.ones(8, np.float32), devices[1])
 
-    with pytest.raises(TypeError, match="lies on 2"):
+    with pytest.raises(TypeError, match="on 2 cpu: move it"):
         blend(spread, 1.0)
     assert blend(second, 1.0).devices() == {devices[1]}
 

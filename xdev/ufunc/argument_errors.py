@@ -80,16 +80,12 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
-    if label == "out":
-        decimals = ", or use xdev.numpy.round for decimals" if name == "round" else ""
-        return TypeError(
-            f"xdev.{name}: out is not an array but {type_name(x)}: what comes after "
-            "the inputs is where to write: leave it out, or give an array of the "
-            f"result's shape{decimals}"
-        )
     # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
     maker = "numpy" if isinstance(x, np.generic) else "xdev"
     way = f"make one with {maker}.asarray({label})"
+    if label == "out":  # which comes after the inputs
+        way = "give an array of the result's shape, or leave it out"
+        way += "; xdev.numpy.round takes decimals" if name == "round" else ""
     return TypeError(f"xdev.{name}: {label} is {not_array(x, way, label)}")
 
 

@@ -228,18 +228,6 @@ def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
     return NotImplemented
 
 
-def only(out: Any, name: str) -> Any:
-    """Return the one array of a tuple; what is none as it came."""
-    if not isinstance(out, tuple):
-        return out
-    if len(out) != 1:
-        raise ValueError(
-            f"{name} has one result, and the tuple out has {len(out)} arrays: pass "
-            "out=array, or out=(array,)"
-        )
-    return out[0]
-
-
 def ask(
     ufunc: Any,
     name: str,
@@ -313,7 +301,9 @@ def fold(
     ufunc.definition.check(name, **arrays)
     if out is ...:
         return as_arrays(fold(ufunc, name, inputs, None, keywords))
-    arrays["out"] = out = only(out, f"{ufunc.__name__}.{name}")
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    arrays["out"] = out
     check_method(ufunc, name, *arrays.values())
     with_out = keywords if out is None else {**keywords, "out": out}
     result = elsewhere(ufunc, name, inputs, with_out)

@@ -17,7 +17,7 @@ from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_operands, cuda_plan, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
-from xdev.ufunc.foreign import NUMBERS, is_cuda
+from xdev.ufunc.foreign import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -183,8 +183,7 @@ def require() -> None:
 
 def written(x: Any, name: str) -> Array:
     """Return what an output is; its library is told that it is going to be written."""
-    array = isinstance(x, Array) or is_cuda(x) or hasattr(type(x), "__array__")
-    memory = read(x, name) if array else None
+    memory = read(x, name, "out=")
     foreign.begin_write(x, name)
     if not isinstance(memory, Array):
         message = f"{name}: out= is {not_array(x, 'pass an array on the device')}"

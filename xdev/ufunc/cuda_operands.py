@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -110,14 +110,10 @@ class Array(NamedTuple):
         return cupy.ndarray(self.shape, self.dtype, pointer, self.strides)
 
 
-@final
-class Number:
+class Number(NamedTuple):
     """A number that goes to the kernel by value; a Python one is weak, as in NEP 50."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
 
     @property
     def owner(self) -> Any:

@@ -117,16 +117,11 @@ class TorchAdapter(Adapter):
     def begin_write(self, x: Any, name: str, label: str = "out") -> None:
         """Refuse views that are not memory of their own; gradients see the write."""
         self._refuse_gradient(x, name)
-        if x.is_conj() or x.is_neg():
+        steps = zip(x.shape, x.stride(), strict=True)
+        if x.is_conj() or x.is_neg() or any(n > 1 and not step for n, step in steps):
             raise TypeError(
-                f"{name}(): {label} is a lazily conjugated or negated view: pass the "
-                "tensor that it was made from, or x.resolve_conj().resolve_neg()"
-            )
-        if 0 in x.stride() and any(
-            n > 1 and not step for n, step in zip(x.shape, x.stride(), strict=True)
-        ):
-            raise TypeError(
-                f"{name}(): {label} is expanded, its elements share memory: clone it"
+                f"{name}(): {label} is a view that is expanded, or lazily conjugated "
+                "or negated: pass the tensor that it was made from, or a copy of it"
             )
         if not x.is_inference():  # autograd may have kept the old values
             _optional.torch().autograd.graph.increment_version(x)
@@ -211,16 +206,13 @@ class JaxAdapter(Adapter):
                 f"{name}() cannot be traced by JAX: call it outside jax.jit and "
                 "jax.grad, or through jax.pure_callback"
             )
-        (device, *others) = x.devices()
-        if others:
+        device, *others = x.devices()
+        known = isinstance(x.dtype, np.dtype) and device.platform in {"cpu", "gpu"}
+        if others or not known:
             raise TypeError(
-                f"{name}() takes arrays of one device, and this jax.Array lies on "
-                f"{len(others) + 1}: gather it with jax.device_put(x, device)"
-            )
-        if not isinstance(x.dtype, np.dtype) or device.platform not in {"cpu", "gpu"}:
-            raise TypeError(
-                f"{name}() takes numbers on the CPU or on CUDA, not a jax.Array of "
-                f"{x.dtype} on {device.platform}"
+                f"{name}() takes numbers on the CPU or on one CUDA device, not a "
+                f"jax.Array of {x.dtype} on {len(others) + 1} {device.platform}: move "
+                "it there with jax.device_put(x, device)"
             )
         if device.platform == "cpu":
             return np.asarray(x)
