@@ -59,11 +59,10 @@ class OperatorsBridge:
 def _methods(array: type) -> dict[str, Callable[..., Any]]:
     """Return what is set on CuPy's arrays, by name."""
     methods: dict[str, Callable[..., Any]] = {}
-    for short, name in (BINARY | COMPARISONS).items():
-        methods[f"__{short}__"] = _binary(array, f"__{short}__", name)
-    for short, name in BINARY.items():
-        methods[f"__r{short}__"] = _binary(array, f"__r{short}__", name, "reflected")
-        methods[f"__i{short}__"] = _binary(array, f"__i{short}__", name, "in_place")
+    for form, operands_of in FORMS.items():
+        for short, name in (BINARY if form else BINARY | COMPARISONS).items():
+            word = f"__{form}{short}__"
+            methods[word] = _binary(array, word, name, operands_of)
     for short, name in UNARY.items():
         function = getattr(elementwise, name)
         methods[f"__{short}__"] = _method(array, f"__{short}__", function)
@@ -75,19 +74,19 @@ def _methods(array: type) -> dict[str, Callable[..., Any]]:
     return methods
 
 
-#: What an operator of two computes with, by its form.
+#: What an operator of two computes with: as it is, reflected and in place.
 FORMS: dict[str, Callable[[Any, Any], tuple[Any, ...]]] = {
-    "plain": lambda x, y: (x, y),
-    "reflected": lambda x, y: (y, x),
-    "in_place": lambda x, y: (x, y, x),
+    "": lambda x, y: (x, y),
+    "r": lambda x, y: (y, x),
+    "i": lambda x, y: (x, y, x),
 }
 
 
 def _binary(
-    array: type, operator: str, name: str, form: str = "plain"
+    array: type, operator: str, name: str, operands_of: Callable[..., tuple[Any, ...]]
 ) -> Callable[..., Any]:
     own, function = getattr(array, operator), getattr(elementwise, name)
-    launch, kinds, operands_of = function.launches, {array, *NUMBERS}, FORMS[form]
+    launch, kinds = function.launches, {array, *NUMBERS}
 
     @wraps(own)
     def operate(x: Any, y: Any, *modulo: Any) -> Any:

@@ -138,27 +138,25 @@ class CudaLoops:
             spec = self.scalar.specialise(asked)
         else:
             spec = self.scalar.giving(asked, signature)
-        can_cast: Any = np.can_cast  # checks the word itself
-        for i, (x, own, to) in enumerate(zip(inputs, asked, spec.inputs, strict=True)):
-            weak = isinstance(x, Number) and x.weak
-            dtype = own if weak else x.dtype
-            if not can_cast(dtype, to, casting):
-                raise TypeError(
-                    f"{name}: input {i} cannot be cast from {dtype} to {to} with "
-                    f"casting={casting!r}: cast it first, or pass another casting"
-                )
         outputs = outputs or [None] * len(spec.outputs)
-        for y, dtype in zip(outputs, spec.outputs, strict=True):
-            if y is not None and not can_cast(dtype, y.dtype, casting):
+        casts = [
+            (f"input {i}", own if isinstance(x, Number) and x.weak else x.dtype, to)
+            for i, (x, own, to) in enumerate(
+                zip(inputs, asked, spec.inputs, strict=True)
+            )
+        ]
+        pairs = zip(outputs, spec.outputs, strict=True)
+        casts += [("the result", own, y.dtype) for y, own in pairs if y is not None]
+        can_cast: Any = np.can_cast  # checks the word itself
+        for what, own, to in casts:
+            if not can_cast(own, to, casting):
                 raise TypeError(
-                    f"{name}: its result of {dtype} cannot be cast to out's {y.dtype} "
-                    f"with casting={casting!r}: pass an out of {dtype}, or "
-                    "casting='unsafe'"
+                    f"{name}: {what} cannot be cast from {own} to {to} with "
+                    f"casting={casting!r}: cast it first, pass an out of {own}, or "
+                    "another casting"
                 )
-        masked, compiled = (
-            mask if isinstance(mask, Array) else None,
-            partial(self.kernel, spec),
-        )
+        masked = mask if isinstance(mask, Array) else None
+        compiled = partial(self.kernel, spec)
         return cuda_plan.make(spec, inputs, outputs, masked, compiled, order)
 
     def kernel(self, spec: Specialisation, kernel: cubins.Template) -> Any:

@@ -229,10 +229,6 @@ def grid(lines: int, splits: int, group: int) -> int:
 
 def partial(found: Lines, splits: int, itemsize: int) -> Lines:
     """Return the same lines with results by line and segment, one after the other."""
-    extents = found.extents
-    target = tuple(
-        prod(extents[d + 1 :]) * splits * itemsize for d in range(len(extents))
-    )
-    source_step, _, mask_step = found.steps
-    steps = source_step, itemsize, mask_step
-    return Lines(extents, found.source, target, found.mask, found.length, steps)
+    target = contiguous(found.extents, splits * itemsize)
+    steps = found.steps[0], itemsize, found.steps[2]
+    return found._replace(target=target, steps=steps)

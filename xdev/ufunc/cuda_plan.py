@@ -148,9 +148,7 @@ def make(
         index = (*extents[:-1], groups)
     else:
         operands = [
-            Operand("Strided", o.storage, o.loop)
-            if o.kind in ("Linear", "Uniform")
-            else o
+            o._replace(kind="Strided") if o.kind in ("Linear", "Uniform") else o
             for o in operands
         ]
         index, template = extents, "strided"

@@ -110,9 +110,8 @@ class TorchAdapter(Adapter):
         """Return PyTorch's current stream on the tensor's device."""
         if not x.is_cuda:
             return None
-        return (
-            int(_optional.torch().cuda.current_stream(x.device).cuda_stream) or LEGACY
-        )
+        stream = _optional.torch().cuda.current_stream(x.device)
+        return int(stream.cuda_stream) or LEGACY
 
     def begin_write(self, x: Any, name: str, label: str = "out") -> None:
         """Refuse views that are not memory of their own; gradients see the write."""
