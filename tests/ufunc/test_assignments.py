@@ -39,15 +39,6 @@ def behind_and(x):
     return x if x > 0 and (y := x) > 0 else y
 
 
-def in_a_case(x):
-    match int(x):
-        case 1:
-            y = 1.0
-        case 2:
-            y = 2.0
-    return y
-
-
 def deleted(x):
     y = x
     del y
@@ -58,7 +49,7 @@ def deleted(x):
     "function",
     [
         *(in_one_branch, in_one_way_of_a_loop, of_a_round_that_need_not_be),
-        *(behind_and, in_a_case, deleted),
+        *(behind_and, deleted),
     ],
 )
 def test_a_name_that_python_may_lack_is_refused_with_its_line(function, device):
@@ -122,26 +113,29 @@ def of_an_outer_round(x):
     return total
 
 
-def by_a_case(x):
-    match int(x):
-        case 1:
-            y = 1.0
-        case _:
-            y = 2.0
-    return x + y
-
-
 @pytest.mark.parametrize(
     "function",
     [
         *(by_each_branch, by_an_endless_loop, by_else_of_a_loop, of_an_outer_round),
-        by_a_case,
     ],
 )
 def test_a_name_that_python_never_lacks_is_taken(function, device):
     x = np.array([0.5, 1.5, 2.5, 7.0])
     expected = np.array([function(float(each)) for each in x])
     same(called(device, xdev.vectorize(function), x), expected, 1e-12)
+
+
+def by_cases(x):
+    match int(x):
+        case 1:
+            return x
+    return 0.0
+
+
+def test_match_is_refused(device):
+    x = xdev.asarray([1.0], device=device)
+    with pytest.raises(TypeError, match=r"by_cases has a match.*elif\n.*: match int"):
+        xdev.vectorize(by_cases)(x)
 
 
 def test_a_name_that_is_first_assigned_below_is_refused():

@@ -213,22 +213,6 @@ class Flow(ast.NodeVisitor):
         self.visit(node.test)
         self._ways(node.body, node.orelse)
 
-    def visit_Match(self, node: ast.Match) -> None:
-        """Go the way of each case, and past all of them."""
-        self.visit(node.subject)
-        last = node.cases[-1]
-        total = isinstance(last.pattern, ast.MatchAs) and not (
-            last.pattern.pattern or last.guard
-        )
-        cases = [(each.pattern, each.guard, *each.body) for each in node.cases]
-        self._ways(*cases, *([] if total else [()]))
-
-    def visit_MatchAs(self, node: ast.MatchAs) -> None:
-        """Bind what a case takes."""
-        self.generic_visit(node)
-        if node.name is not None:
-            self._name(node.name, None)
-
     def visit_Try(self, node: ast.Try) -> None:
         """Go on past the end, or from any point of it into a handler."""
         handlers = [each.body for each in node.handlers]

@@ -99,10 +99,7 @@ def guvectorize(
     explicit = [_parse_cores(each, core) for each in types or ()]
 
     def decorate(function: Any) -> Ufunc:
-        own = getattr(function, "definition", None)
-        if isinstance(own, CoreFunction):
-            function = own.function
-        plain = getattr(function, "py_func", function)  # of what Numba compiled
+        plain = sources.undecorated(function)
         return Ufunc(
             CoreFunction(plain, core, explicit, fastmath=bool(fastmath)), target
         )

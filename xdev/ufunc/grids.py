@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional, memory, native
-from xdev._plain_calls import LIMIT
 from xdev.compile import grid_code, launch, threads
 from xdev.compile.grid import DIMENSIONS, HEADER, LENGTH, WORD, packer
 from xdev.compile.launch import Launch, Value
@@ -266,12 +265,6 @@ class CudaGrids:
     def compiled(grid: Grid, *, narrow: bool) -> Any:
         """Return a function's kernel on the current device."""
         cuda.require()
-        if grid.words * WORD > LIMIT:
-            raise TypeError(
-                f"{grid.function.__name__} has too many arguments for CUDA: their "
-                f"addresses, shapes and strides take {grid.words * WORD} bytes of at "
-                f"most {LIMIT}"
-            )
         here = launch.capability(_optional.cupy().cuda.runtime.getDevice())
         return launch.Kernel(*grid_code.cubin(grid, here, narrow=narrow))
 

@@ -71,9 +71,7 @@ def kernel(function: Any = None, /, *, fastmath: bool = False) -> Any:
     """
     if function is None:
         return functools.partial(kernel, fastmath=fastmath)
-    plain = function.function if isinstance(function, Kernel) else function
-    plain = getattr(plain, "py_func", plain)  # of a function that Numba compiled
-    return Kernel(plain, bool(fastmath))
+    return Kernel(sources.undecorated(function), bool(fastmath))
 
 
 @final

@@ -62,6 +62,12 @@ def analysed(
     """
     code, tree = function.__code__, copy.deepcopy(source)
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Match):
+            raise TypeError(
+                f"{function.__name__} has a match, which compiled code does not: write "
+                f"if and elif\n{shown(code, node.lineno)}"
+            )
     scope = FunctionScope(tree, sources.outside(function))
     if also:
         also(tree, scope)

@@ -468,9 +468,7 @@ def vectorize(
             )
 
     def decorate(plain: Any) -> Ufunc:
-        plain = getattr(plain, "py_func", plain)  # of a function that Numba compiled
-        if isinstance(plain, Ufunc) and isinstance(plain.definition, ScalarFunction):
-            plain = plain.definition.function
+        plain = sources.undecorated(plain)
         scalar = ScalarFunction(plain, explicit, fastmath=bool(fastmath))
         return Ufunc(scalar, target, identity)
 

@@ -60,6 +60,13 @@ def rebuilt(
     return new
 
 
+def undecorated(function: Any) -> Any:
+    """Return the Python function in what a decorator of xdev or Numba made of it."""
+    if isinstance(function, FunctionType):
+        return function
+    return getattr(function, "__wrapped__", function)
+
+
 class FunctionSource(NamedTuple):
     """A function's syntax tree, and the names that its module imports.
 
