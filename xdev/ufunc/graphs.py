@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import importlib
 import linecache
-import sys
 import threading
 import traceback
 from contextlib import contextmanager, nullcontext, suppress
@@ -265,27 +264,21 @@ class Capture(hooks.Listener):
         self._thread = threading.get_ident()
         self._away = False  # what comes is the arena's own
         self._strangers: list[tracking.Frames] = []
-        self._line = ""  # the last of the user's that ran while the recording stood
         self.arena = Arena()  # what the function's work lies in
 
     def run(
         self, f: Callable[..., Any], arrays: tuple[Any, ...], name: str
     ) -> tuple[Any, Any]:
         """Return the graph, ready to launch, and what the function returned."""
-        traced = sys.gettrace()
         try:
             with self._recording():
-                sys.settrace(self._trace)
-                try:
-                    results = f(*arrays)
-                finally:
-                    sys.settrace(traced)
+                results = f(*arrays)
                 graph = self._stream.end_capture()
         except MemoryError:
             raise
         except Exception as error:
-            late = "invalidated" in str(error).lower()  # by a call before
-            where = _quoted((late and self._line) or _raised(error))
+            late = "invalidated" in str(error).lower()
+            where = "by a call before" if late else _quoted(_raised(error))
             reason = f"{type(error).__name__}: {error}"
             message = f"{name} cannot be captured: {where}: {reason}; {RULE}"
             raise CaptureError(message) from error
@@ -297,15 +290,6 @@ class Capture(hooks.Listener):
                 f"when the graph is replayed; {RULE}"
             )
         return graph, results
-
-    def _trace(self, frame: Any, _: str, __: Any) -> Any:
-        """Note the user's line, as long as no call has ended the recording."""
-        if tracking.is_library(frame.f_code.co_filename):
-            return None
-        with suppress(RuntimeError):  # invalidated
-            if self._stream.is_capturing():
-                self._line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        return self._trace
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
