@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 PART = 1 << 18  # elements of a part of a fold: a call takes much less time than they do
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
 NUMBERS = "biufc"  # kinds of data types
-LINE = 64  # columns: no two threads write to one cache line
-WIDE = 256  # columns: of fewer a call of a loop takes longer than they do
 ZEROS = np.full(2, -0.0)  # their fold is what NumPy begins a sum with
 _costs: dict[tuple[Any, ...], CostModel] = {}
 
@@ -83,40 +81,19 @@ def _laid_out(example: Any, shape: Sequence[int], dtype: Any = None) -> Any:
 def _by_loop(
     loop: int, ufunc: Any, errors: Errors, x: Any, out: Any
 ) -> Callable[[int], None]:
-    """Return what folds the rows of an array, or its columns, by an inner loop.
+    """Return what folds the rows of a matrix by an inner loop.
 
     Threads that only call it need no interpreter's lock, for which sixteen wait longer
     than a part of a fold takes. The results have the bits of ``ufunc.reduce``.
     """
-    item, (rows, columns) = x.itemsize, x.shape
-    row, places = x.strides[0], [out.ctypes.data, x.ctypes.data, out.ctypes.data]
-
-    def run(shape: Sequence[int], steps: Any, at: int = 0, grain: int = 1) -> int:
-        moved = [place + at * item for place in places]
-        return threads.elements(
-            loop, shape, moved, steps, math.prod(shape), grain=grain
-        )
+    places = out.ctypes.data, x.ctypes.data, out.ctypes.data
+    steps = (out.itemsize, x.strides[0], out.itemsize), (0, x.itemsize, 0)
 
     def fold(grain: int) -> None:
-        first = x[:, 0] if out.ndim == 1 else x[0]
         nothing = ufunc.identity is None
-        out[...] = first if nothing else ufunc.reduce(ZEROS.astype(x.dtype))
-        if out.ndim == 1:
-            line = columns * max(1, grain // columns)
-            steps = (item, row, item), (0, item, 0)
-            exceptions = run(x.shape, steps, grain=line)
-        else:  # each thread takes some columns of all rows
-            lines = -(-columns // (_config.num_threads() * LINE))
-            each = max(WIDE, lines * LINE)
-            steps = (0, row, 0), (item,) * 3
-            blocks, rest = divmod(columns, each)
-            shape, exceptions = (blocks, rows, each), 0
-            if blocks:
-                outer = (each * item,) * 3
-                exceptions = run(shape, (outer, *steps), grain=rows * each)
-            if rest:
-                exceptions |= run((rows, rest), steps, columns - rest, rows * rest)
-        errors.add(exceptions)
+        out[...] = x[:, 0] if nothing else ufunc.reduce(ZEROS.astype(x.dtype))
+        line = x.shape[1] * max(1, grain // x.shape[1])
+        errors.add(threads.elements(loop, x.shape, places, steps, x.size, grain=line))
 
     return fold
 
@@ -173,10 +150,9 @@ def _along(
         share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
     native = None
-    if x.ndim == 2 and x.flags.c_contiguous and x.flags.aligned:  # noqa: PLR2004
-        loop = threads.loop_of(ufunc, dtype) if x.dtype == dtype else 0
-        places = whole.reshape(-1) if axes == (1,) else whole
-        native = _by_loop(loop, ufunc, errors, x, places) if loop else None
+    rows = x.ndim == 2 and axes == (1,) and x.flags.c_contiguous and x.flags.aligned  # noqa: PLR2004
+    if rows and x.dtype == dtype and (loop := threads.loop_of(ufunc, dtype)):
+        native = _by_loop(loop, ufunc, errors, x, whole.reshape(-1))
     _quicker((ufunc, x.dtype, dtype, axes), x.size, alone, shared, native)
     return result
 
