@@ -72,16 +72,14 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
             return bound
         return dtype.type(bound) if np.isscalar(bound) else bound.astype(dtype)
     least, most = ends_of(dtype)
-    if kind is int or kind is float or np.isscalar(bound):
+    if np.isscalar(bound):
         if isinstance(bound, np.generic):
             bound = bound.item()  # float16 would overflow beside the type's ends
-        whole = not isinstance(bound, float | np.floating)
-        if not whole and math.isnan(bound):
+        if bound != bound:  # noqa: PLR0124 - NaN
             raise ValueError(
                 "xdev.clip: a bound is NaN, which limits no integers: leave it out"
             )
-        bound = min(max(bound, least), most)
-        return dtype.type(bound if whole else getattr(math, inwards)(bound))
+        return dtype.type(getattr(math, inwards)(min(max(bound, least), most)))
     if np.can_cast(bound.dtype, dtype):
         return bound.astype(dtype)
     if bound.dtype.kind == "f":

@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.device import Device, as_device, device_of
+from xdev.device import as_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import shown, type_name
-from xdev.facade.cpu import SMALL, first_in
-from xdev.facade.dispatch import BESIDE, factory, factory_of, is_array, moved, stays
-from xdev.ufunc.argument_errors import PAGE, misplaced
+from xdev.facade.cpu import SMALL
+from xdev.facade.dispatch import (
+    BESIDE,
+    backend_of,
+    factory,
+    factory_of,
+    is_array,
+    moved,
+    stays,
+)
+from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:
     from typing import Never
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["arange", "asarray", "eye", "from_dlpack", "linspace"]
 
 ndarray = np.ndarray
-_from_dlpack: Any = np.from_dlpack
 
 #: Modules whose objects are no arrays: numbers, lists, buffers.
 _PLAIN_MODULES = frozenset({"builtins", "array", "mmap"})
@@ -80,7 +87,7 @@ def asarray(
     if more:
         raise misplaced(asarray, more)
     if chunks is not None:
-        return _chunked(obj, dtype, device, copy, chunks)
+        return backend_of("dask").collection_of(obj, dtype, device, copy, chunks)
     kind = type(obj)
     if kind is ndarray:
         if dtype is device is None and not copy and obj.dtype not in FREED:
@@ -88,7 +95,7 @@ def asarray(
     else:
         if kind in BESIDE or kind.__module__ in _PLAIN_MODULES:
             if (kind is list or kind is tuple) and "dask.array" in sys.modules:
-                _refuse_collections(obj)
+                backend_of("dask").refuse_collections(obj)
             return factory(device).asarray(obj, dtype, copy)
         if not is_array(obj):
             exported = _exported(obj)
@@ -110,27 +117,6 @@ def _exported(obj: Any) -> Any:
     # NumPy takes what DLPack lent before its version 1 for read-only.
     lends = hasattr(obj, "__array_interface__")
     return np.asarray(obj) if lends else from_dlpack(obj)
-
-
-def _refuse_collections(nested: Any) -> None:
-    """Refuse lists that hold collections of Dask's, which NumPy would compute."""
-    collection = getattr(sys.modules["dask.array"], "Array", None)
-    if first_in(nested, lambda x: type(x) is collection) is not None:
-        raise TypeError(
-            f"xdev.asarray: the list holds a collection of Dask's, which is not "
-            f"computed unasked: join them with xdev.stack, or pass x.compute() ({PAGE})"
-        )
-
-
-def _chunked(
-    obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any
-) -> Any:
-    """Return an array, or a collection cut otherwise, as a collection."""
-    if device is not None and hasattr(obj, "dask"):
-        device = Device(device, "dask")  # or it would be computed
-    whole = asarray(obj, dtype, device=device, copy=copy)
-    where: Any = factory(device_of(whole), chunks)
-    return where.chunked(whole)
 
 
 def from_dlpack(
@@ -168,12 +154,6 @@ def from_dlpack(
     """
     if more:
         raise misplaced(from_dlpack, more)
-    if (
-        (device is None and copy is None)
-        and type(x) is ndarray
-        and x.dtype not in FREED
-    ):
-        return _from_dlpack(x)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
             f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "

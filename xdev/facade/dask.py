@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional, facade
-from xdev.device import Device
+from xdev.device import Device, device_of
 from xdev.errors import ConfigurationError, quoted
 from xdev.facade.backends import (
     Factory,
@@ -29,10 +29,10 @@ from xdev.facade.backends import (
     to_library_dtype,
     to_numpy_dtype,
 )
-from xdev.facade.cpu import cutoff
+from xdev.facade.cpu import cutoff, first_in
 from xdev.facade.dispatch import dispatch, factory
 from xdev.facade.elementwise import __test__ as ufuncs_by_name
-from xdev.ufunc.argument_errors import no_array, not_over_blocks
+from xdev.ufunc.argument_errors import PAGE, no_array, not_over_blocks
 from xdev.ufunc.dask import (
     chunk,
     cores,
@@ -295,6 +295,12 @@ class CollectionFactory(Factory):
     """
 
     def __init__(self, device: Device, chunks: Any = "auto") -> None:
+        if device.type == "fake":
+            raise ConfigurationError(
+                f"chunks= makes a collection of Dask's, which computes with NumPy's "
+                f"and CuPy's arrays, and the device is {device}: give device='cpu', or "
+                f"set XDEV_DEVICE=cpu"
+            )
         if device.library not in (None, "dask"):
             raise ConfigurationError(
                 f"chunks= makes a collection of Dask's, whose chunks are NumPy's or "
@@ -388,6 +394,26 @@ class CollectionFactory(Factory):
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         return self.chunked(facade.from_dlpack(x, device=self._device, copy=copy))
+
+
+def collection_of(
+    obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any
+) -> Any:
+    """Return what ``asarray`` takes, or a collection cut otherwise, as a collection."""
+    if device is not None and hasattr(obj, "dask"):
+        device = Device(device, "dask")  # or it would be computed
+    whole = facade.asarray(obj, dtype, device=device, copy=copy)
+    return CollectionFactory(device_of(whole), chunks).chunked(whole)
+
+
+def refuse_collections(nested: Any) -> None:
+    """Refuse lists that hold collections, which NumPy would compute."""
+    collection = _optional.dask_array().Array
+    if first_in(nested, lambda x: type(x) is collection) is not None:
+        raise TypeError(
+            f"xdev.asarray: the list holds a collection of Dask's, which is not "
+            f"computed unasked: join them with xdev.stack, or pass x.compute() ({PAGE})"
+        )
 
 
 def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:

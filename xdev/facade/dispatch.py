@@ -15,7 +15,7 @@ from xdev._freed import FREED, Remains, is_freed, use_after_free
 from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
-from xdev.errors import ConfigurationError, type_name
+from xdev.errors import type_name
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.argument_errors import (
@@ -95,8 +95,8 @@ def library_named(namespace: ModuleType) -> Library:
     """Return the one library object of a namespace."""
     name = namespace.__name__
     if name not in _by_name:
-        module = _module(_MODULES.get(name.removeprefix("array_api_compat."), "other"))
-        _by_name[name] = module.library(namespace)
+        own = name.removeprefix("array_api_compat.")
+        _by_name[name] = backend_of(_MODULES.get(own, "other")).library(namespace)
     return _by_name[name]
 
 
@@ -333,14 +333,7 @@ def factory(
     if more:
         raise misplaced(own_function(name), more)
     if chunks is not None:
-        where = as_device(device)
-        if where.type == "fake":
-            raise ConfigurationError(
-                f"chunks= makes a collection of Dask's, which computes with NumPy's "
-                f"and CuPy's arrays, and the device is {where}: give device='cpu', or "
-                f"set XDEV_DEVICE=cpu"
-            )
-        return _module("dask").CollectionFactory(where, chunks)
+        return backend_of("dask").CollectionFactory(as_device(device), chunks)
     if device is None:
         device = in_context() or (from_environment and from_environment[0])
         device = device or default_device()
@@ -386,17 +379,17 @@ def moved(x: Any, target: Device) -> Any:
 
 def _make(device: Device) -> Factory:
     if device.library is not None:
-        return _module("other").foreign(device)
+        return backend_of("other").foreign(device)
     if device.type == "cuda":
-        return _module("cuda").CudaFactory(device.index)
+        return backend_of("cuda").CudaFactory(device.index)
     if device.type == "fake":
-        return _module("fake").FakeFactory(device.index)
+        return backend_of("fake").FakeFactory(device.index)
     owner = backend(device.type)
     library = library_named(importlib.import_module(owner.libraries[0]))
-    return _module("other").OtherFactory(library, owner.native(device.index))
+    return backend_of("other").OtherFactory(library, owner.native(device.index))
 
 
-def _module(name: str) -> Any:
+def backend_of(name: str) -> Any:
     """Return a backend's module of the facade, loaded at its first array."""
     return importlib.import_module(f"xdev.facade.{name}")
 
