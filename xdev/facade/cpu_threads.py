@@ -8,6 +8,7 @@ the number of threads: the bits of a sum depend on its values alone.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -355,10 +356,8 @@ def transform(name: str) -> Function:
         same = same and type(axes) is not int and options.get("s") is None
         if same and x.dtype.char in "fdFD" and _optional.installed("scipy"):
             own = getattr(_optional.scipy_fft(), name)
-            try:
+            with suppress(TypeError, ValueError, IndexError):  # NumPy says it better
                 return own(x, workers=_config.num_threads(), **options)
-            except (TypeError, ValueError, IndexError):  # in NumPy's words
-                return plain(x, **options)
         return plain(x, **options)
 
     return function

@@ -411,8 +411,7 @@ def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
 def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
     """Return where elements belong; a number may be looked for."""
     cupy = _optional.cupy()
-    values = x2 if isinstance(x2, cupy.ndarray) else cupy.asarray(x2)
-    return cupy.searchsorted(x1, values, side, sorter)
+    return cupy.searchsorted(x1, cupy.asarray(x2), side, sorter)
 
 
 def diagonal(x: Any, *, offset: int) -> Any:
@@ -458,8 +457,6 @@ def cholesky(x: Any, *, upper: bool) -> Any:
 def solve(a: Any, b: Any) -> Any:
     """Solve stacks of linear equations, (..., M, M) and (M,) or (..., M, K)."""
     cupy = _optional.cupy()
-    if a.ndim == 2 and b.ndim <= 2 and b.size:  # noqa: PLR2004 - one matrix
-        return cupy.linalg.solve(a, b)
     left, right = a.shape, b.shape
     if len(right) > 1 < len(left) and (left[:-2] != right[:-2] or not right[-1]):
         stack = np.broadcast_shapes(left[:-2], right[:-2])
