@@ -124,12 +124,7 @@ def _folded(
 
 
 def _along(
-    ufunc: Any,
-    errors: Errors,
-    x: Any,
-    axes: tuple[int, ...],
-    dtype: Any,
-    keepdims: bool,
+    ufunc: Any, errors: Errors, x: Any, axes: Any, dtype: Any, keepdims: bool
 ) -> Any:
     """Fold along some axes: threads share what is left."""
     lost = () if keepdims else axes

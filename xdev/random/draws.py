@@ -9,7 +9,7 @@ import sys
 import threading
 from ctypes import byref, c_char
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -80,11 +80,7 @@ def integer_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def out_shape(
-    out: Any,
-    shape: Shape | None,
-    dtype: np.dtype[Any],
-    on: Device,
-    casting: Literal["no", "safe"] = "no",
+    out: Any, shape: Shape | None, dtype: Any, on: Device, casting: Any = "no"
 ) -> Shape:
     """Return the shape of ``out``, which must fit a call."""
     refuse("random", out)
