@@ -40,6 +40,13 @@ def host(found):
     return np.asarray(xdev.to_numpy(found))
 
 
+def unaligned(x):
+    """Return a copy of an array, in C order, that begins a byte off."""
+    memory = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    memory[...] = x
+    return memory
+
+
 def ran(device, kernel, extents, *args):
     """Run a kernel on a device; return what its last array holds after that."""
     args = [

@@ -5,6 +5,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from running import unaligned
 
 import xdev
 
@@ -28,17 +29,11 @@ smallest = xdev.vectorize(identity="reorderable")(
 )
 
 
-def shifted(x):
-    view = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype)
-    view[...] = x
-    return view
-
-
 LAYOUTS = {
     "contiguous": lambda x: x,
     "step 3": lambda x: np.repeat(x, 3)[::3],
     "backwards": lambda x: x[::-1].copy()[::-1],
-    "a byte off": shifted,
+    "a byte off": unaligned,
 }
 
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
-from running import add
+from running import add, unaligned
 
 import xdev
 
@@ -35,13 +35,6 @@ FUNCTIONS = {f.__name__: f for f in (light, heavy, wave, several)}
 UFUNCS = {name: xdev.vectorize(f) for name, f in FUNCTIONS.items()}
 
 
-def misaligned(x):
-    room = np.empty(x.nbytes + 1, np.uint8)[1:]
-    view = room.view(x.dtype)
-    view[...] = x
-    return view
-
-
 def embedded(x, step):
     """Return the same values in a larger array, at a step."""
     room = np.full(max(abs(step) * len(x), 1), 99, x.dtype)
@@ -59,7 +52,7 @@ LAYOUTS = {
     "step 7": lambda x: embedded(x, 7),
     "backwards": lambda x: embedded(x, -1),
     "step -3": lambda x: embedded(x, -3),
-    "misaligned": misaligned,
+    "misaligned": unaligned,
 }
 OUTPUTS = ["contiguous", "step 2", "backwards", "step -3"]
 

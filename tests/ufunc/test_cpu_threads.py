@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from running import unaligned
 
 import xdev
 
@@ -46,16 +47,10 @@ def test_arrays_anyhow_in_memory(data, shape):
     assert made.strides == numpys.strides
 
 
-def shifted(x):
-    memory = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype)
-    memory[:] = x
-    return memory
-
-
 CAST = {
     "another dtype": lambda x: x.astype(np.float32),
     "another order": lambda x: x.astype(x.dtype.newbyteorder()),
-    "unaligned": shifted,
+    "unaligned": unaligned,
 }
 
 
