@@ -46,6 +46,7 @@ TYPE_ERRORS = {
     "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
     # numbers
     "arange('a', 5)": r"xdev\.arange: start is not a number but .*give one",
+    "arange(0, [1])": r"xdev\.arange: stop is not a number but .*give one",
     "eye(2.5)": r"eye: n_rows is .*: give a whole",
     "linspace(0, 1, [2])": r"linspace: num is .*: give a whole",
     "asarray([1, {}], dtype='f8')": ".",
@@ -63,7 +64,7 @@ TYPE_ERRORS = {
     "add.reduce(f, where=[True])": rf"add\.reduce: where {NO_ARRAY}list",
 }
 VALUE_ERRORS = {
-    "fft.fftfreq(0)": r"xdev\.fft\.fftfreq: n is ",
+    "fft.fftfreq(0, d=2)": r"xdev\.fft\.fftfreq: n is ",
     "fft.rfftfreq(-3)": r"xdev\.fft\.rfftfreq: n is ",
     "fft.fftfreq(4, d=-0.0)": r"xdev\.fft\.fftfreq: d",
     "arange(10, step=0)": r"xdev\.arange: step is .* use another",
@@ -82,6 +83,7 @@ VALUE_ERRORS = {
     "empty((2, -3))": ".",
     "ones((2**40, 2**40))": ".",
     "zeros(2**70)": ".",
+    "zeros(-1)": ".",
 }
 
 

@@ -1,11 +1,90 @@
-"""An array made on one stream and used by xdev on another stays until that is done."""
+"""An array made on one stream and used by xdev on another stays until that is done.
+
+Without a driver: CuPy's arrays on simulated memory, and functions that queue work on
+the simulated device in place of kernels. With one: the same promise for real.
+"""
 
 import pytest
 
 import xdev
 from xdev import memory
+from xdev.device import Device
+from xdev.facade import backends, cuda as facade
+from xdev.memory import Pool, arrays as memory_arrays, registry
+from xdev.testing import SimulatedDevice, SimulatedSource
 
 cupy = pytest.importorskip("cupy")
+SHAPE = (1000,)
+
+
+class Bench:
+    """A device, CuPy on its memory, and a facade whose ``add`` queues work on it."""
+
+    def __init__(self, monkeypatch):
+        from xdev.memory.bridges.cupy import device_allocator
+
+        self.device = SimulatedDevice()
+        self.source = SimulatedSource(self.device, 1 << 30)
+        self.pool = Pool(self.source)
+        self.tenants = {}
+        current = self.device.current_stream
+        self.allocate = device_allocator(self.pool.take, current)
+        live = self.source.streams
+        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda *_: current())
+        monkeypatch.setattr(memory_arrays, "live_streams", live)
+        monkeypatch.setattr(facade, "live_streams", live)
+        held = {(Device("fake"), "device"): self.pool}
+        monkeypatch.setattr(registry, "_pools", held)
+        self.library = facade.CuPyLibrary()
+        self.library.functions["add"] = self._add
+        monkeypatch.setattr(backends, "result_shape", lambda _: SHAPE)
+
+    def _add(self, *arrays, out=None):
+        out = self.array() if out is None else out
+        for x in (*arrays, out):
+            self.use(x)
+        return out
+
+    def array(self):
+        with cupy.cuda.using_allocator(self.allocate):
+            x = cupy.ndarray(SHAPE, "f4")
+        self.tenants[x.data.ptr] = self.device.tenant(x.data.ptr, 4096)
+        self.use(x)
+        return x
+
+    def use(self, x):
+        self.tenants[x.data.ptr].use(self.device.current_stream(), seconds=1.0)
+
+    def add(self, *arrays, out=None):
+        function = self.library.bound("add", arrays[0])
+        if out is None:
+            return function(*arrays)
+        return self.library.write("add", function, list(arrays), out)
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    return Bench(monkeypatch)
+
+
+def used_and_dropped(bench, call):
+    """Use an array of one stream on another, drop it, and use its stream again."""
+    other = bench.device.stream()
+    x = bench.array()
+    other.wait_event(bench.device.null.record())
+    with other:
+        result = call(x)
+    del x
+    after = [bench.array() for _ in range(3)]
+    del result, after
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_a_call_on_another_stream_keeps_its_arrays(bench, into):
+    for _ in range(3):  # the first shows the library that there are several
+        used_and_dropped(bench, lambda x: bench.add(x, out=x if into else None))
+    assert bench.device.hazards == []
+    assert bench.pool.stats().events >= 3
 
 
 @xdev.vectorize
