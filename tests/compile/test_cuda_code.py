@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+import xdev
 from xdev import _config, _optional, atomic
 from xdev.compile import grid_code
 from xdev.compile.cubins import (
@@ -21,7 +22,6 @@ from xdev.compile.cubins import (
 from xdev.compile.grid import Argument, Grid
 from xdev.ufunc.core_arrays import Layout
 from xdev.ufunc.generalized import CoreFunction
-from xdev.ufunc.kernel_functions import KernelFunction
 
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
 
@@ -246,9 +246,8 @@ def array(char, ndim=1, contiguous=True):
 
 
 def grid(function, indices, *arguments):
-    typed = KernelFunction(function, fastmath=False)
     found = [a.dtype for a in arguments if a.ndim is not None and a.dtype.kind in "fc"]
-    return typed.typed(indices, arguments, np.result_type(*found, "f"))
+    return xdev.kernel(function)._grid(indices, arguments, np.result_type(*found, "f"))
 
 
 F, D, L = map(np.dtype, "fdl")

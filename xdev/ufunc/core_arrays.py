@@ -19,7 +19,7 @@ from xdev.ufunc.cpu import report_errors
 from xdev.ufunc.cuda_layout import Shape, broadcast
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.cuda_plan import Result
-from xdev.ufunc.kernel_functions import is_aligned, is_contiguous
+from xdev.ufunc.kernels import is_aligned, is_contiguous
 from xdev.ufunc.layout import stretch
 
 if TYPE_CHECKING:

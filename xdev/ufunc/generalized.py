@@ -13,7 +13,7 @@ from xdev.ufunc import sources
 from xdev.ufunc.core_arrays import CoreLoops, Layout
 from xdev.ufunc.grids import CUDA, HOST
 from xdev.ufunc.inputs import CountingParameters
-from xdev.ufunc.kernel_functions import (
+from xdev.ufunc.kernels import (
     check_dtype,
     check_plain,
     refuse_unwritten,

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
+import warnings
 from contextlib import suppress
 from operator import getitem
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, NoReturn, final, overload
 
+import numpy as np
 from numpy import ndarray
 
-from xdev import _optional, native
+from xdev import _config, _optional, native
+from xdev._forks import module_lock
 from xdev._plain_calls import BYTES
+from xdev.compile.grid import Argument, Grid
+from xdev.compile.grid_code import writes
+from xdev.errors import quoted, users_level
 from xdev.memory.arrays import is_fake
-from xdev.ufunc import calls, kernel_functions, sources
+from xdev.ufunc import calls, foreign, literals, sources
+from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
-from xdev.ufunc.inputs import refuse
-from xdev.ufunc.kernel_functions import KernelFunction
+from xdev.ufunc.inputs import (
+    positional,
+    refuse,
+    refuse_arrays,
+    refuse_deferred_or_raising,
+    shown,
+)
+from xdev.ufunc.kinds import Rules, real
+from xdev.ufunc.rewriting import Checks
+from xdev.ufunc.scalar import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from xdev.ufunc.literals import Rewriting
+    from xdev.ufunc.sources import FunctionScope
 
 MOST = 256  # extents, and layouts on the CPU, that one kernel keeps at a time
+#: Indices, arguments, and the dtype of floats.
+Typing = tuple[int, tuple[Argument, ...], np.dtype[Any]]
+_lock = module_lock()  # guards the making of plans: each is made once
 
 
 @overload
@@ -84,13 +107,18 @@ class Kernel:
     __iter__ = None  # Python would ask for [0], [1], … and find no end
 
     def __init__(self, function: Callable[..., Any], fastmath: bool) -> None:
-        self._typed = typed = KernelFunction(function, fastmath=fastmath)
+        self._names = check_plain(function, "kernel", "def f(i, x, out)", least=2)
+        places = dict.fromkeys(self._names, self._names[0])
+        refuse_unwritten(function, places, unnamed=False)
         functools.update_wrapper(self, function)
         self.__qualname__ = self.__qualname__.removesuffix(sources.INSIDE)
-        self.function, self._name, self._fastmath = function, typed.name, fastmath
-        self.__doc__ = self.__doc__ or f"{typed.name}({', '.join(typed.names)})"
+        self.function, self._fastmath = function, fastmath
+        self._name: str = function.__name__
+        self.__doc__ = self.__doc__ or f"{self._name}({', '.join(self._names)})"
         # By kind too, since 3 == 3.0, and 1 == True.
         self._bound = functools.lru_cache(MOST, typed=True)(self._bind)
+        self._plans: dict[Any, tuple[Grid, Any, Typing]] = {}
+        self._writes: dict[Any, frozenset[str]] = {}
 
     def __getitem__(self, key: Any) -> Bound:
         """Return what runs it for extents: an int, or one to three in a tuple.
@@ -126,22 +154,21 @@ class Kernel:
 
     def writes(self, indices: int, *args: Any) -> frozenset[str]:
         """Return the names of the arguments in host memory that it would write."""
-        names = self._typed.split(indices, len(args))
+        names = self._split(indices, len(args))
         operands = [HOST.read(x, self._name) for x in args]
-        typing = kernel_functions.types(operands, names, self._name)
-        return self._typed.writes(indices, *typing)
+        return self._written(indices, *types(operands, names, self._name))
 
     def _run(self, bound: Bound, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Run it where its arguments are."""
-        function, extents = self._typed, bound.extents
+        extents = bound.extents
         if named:
-            names = ", ".join(function.names[extents.dimensions :])
+            names = ", ".join(self._names[extents.dimensions :])
             raise TypeError(
                 f"{self._name} takes its arguments positionally, not "
                 f"{', '.join(named)} by keyword: {self._name}[…]({names})"
             )
         if any(map(is_cuda, args)):
-            launch, dtypes = run(function, extents, args, CUDA)
+            launch, dtypes = self._on(CUDA, extents, args)
             array = _optional.cupy().ndarray
             if launch is not None and all(_is_exactly(x, array) for x in args):
                 encoders = tuple(
@@ -152,20 +179,190 @@ class Kernel:
                 bound.launches.learn(args, plan)
         elif any(map(is_fake, args)):
             calls.on_fake(  # it is for tests
-                lambda args, _: run(function, extents, args, HOST, checked=True),
+                lambda args, _: self._on(HOST, extents, args, checked=True),
                 self._name,
                 args,
                 None,
                 {},
-                function.split(extents.dimensions, len(args)),
+                self._split(extents.dimensions, len(args)),
             )
         else:
-            refuse(self._name, function.split(extents.dimensions, len(args)), args)
-            loop, _ = run(function, extents, args, HOST)
+            refuse(self._name, self._split(extents.dimensions, len(args)), args)
+            loop, _ = self._on(HOST, extents, args)
             if loop is not None and all(_is_exactly(x, ndarray) for x in args):
                 if len(bound.loops) >= MOST:
                     bound.loops.clear()
                 bound.loops[_read(args)[0]] = loop
+
+    def _on(
+        self,
+        grids: Any,
+        extents: Extents,
+        args: Sequence[Any],
+        *,
+        checked: bool = False,
+    ) -> tuple[Any, list[Any]]:
+        """Run for every point, on one kind of device.
+
+        Accesses out of bounds are reported where ``checked``, or by ``XDEV_DEBUG=1``.
+        """
+        indices, name = extents.dimensions, self._name
+        names = self._split(indices, len(args))
+        operands = [
+            grids.read(x, name, label) for x, label in zip(args, names, strict=True)
+        ]
+        arrays = [x for x in operands if isinstance(x, Array)]
+        with grids.on_device(arrays, name) as place:
+            narrow = extents.narrow(arrays)
+            key = indices, place, checked, narrow, *map(_key, operands)
+            compile_ = functools.partial(grids.compiled, narrow=narrow)
+            grid, machine, typing = self._plan(key, operands, names, compile_)
+            kinds = grid.arguments
+            dtypes = [kind.dtype for kind in kinds]
+            self._begin_writes(args, operands, names, typing)
+            if not extents.size:
+                return None, dtypes
+            work = grids.run(machine, kinds, extents, operands, checked=grid.checked)
+            with grids.ordered(arrays):
+                report = work(handed(operands, dtypes, name, names))
+        if report and report[0]:
+            self._refuse_reported(report, indices)
+        return None if grid.checked else work, dtypes
+
+    def _plan(
+        self,
+        key: tuple[Any, ...],
+        operands: Sequence[Array | Number],
+        names: Sequence[str],
+        compile_: Callable[[Grid], Any],
+    ) -> tuple[Grid, Any, Typing]:
+        """Return what was compiled for arguments, once: grid, machine code and types.
+
+        ``key`` is all that it depends on.
+        """
+        if key not in self._plans:
+            with _lock:
+                if key not in self._plans:
+                    indices, _, checked, *_ = key
+                    typing = indices, *types(operands, names, self._name)
+                    grid = self._grid(*typing, checked=checked)
+                    machine = self._refusing_writes(compile_, grid, typing)
+                    self._plans[key] = grid, machine, typing
+        return self._plans[key]
+
+    def _written(
+        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
+    ) -> frozenset[str]:
+        """Return the names of the arrays that it writes, as the CPU's compiler says."""
+        key = indices, arguments, working
+        if key not in self._writes:
+            able = tuple(each._replace(writable=True) for each in arguments)
+            places = writes(self._grid(indices, able, working))
+            names = (self._names[indices + k] for k in places)
+            self._writes[key] = self._flat.union(names)
+        return self._writes[key]
+
+    def _begin_writes(
+        self,
+        args: Sequence[Any],
+        operands: Sequence[Array | Number],
+        names: Sequence[str],
+        typing: Typing,
+    ) -> None:
+        """Tell the libraries of arrays that they are about to be written.
+
+        Those that keep arrays for later, as autograd does, are told of no others.
+        """
+        if not foreign.any_of(args):
+            return
+        written: Iterable[str] = names
+        with suppress(TypeError):  # what only CUDA compiles may write any
+            written = self._written(*typing)
+        for x, operand, label in zip(args, operands, names, strict=True):
+            adapter = foreign.of(type(x))
+            writable = isinstance(operand, Array) and operand.writable
+            if adapter and writable and label in written:
+                adapter.begin_write(x, self._name, label)
+
+    @functools.cached_property
+    def _flat(self) -> frozenset[str]:
+        """The names that stand in ``x.flat[…] =``, which compilers always take."""
+        source = sources.find(self.function.__code__)
+        names = set()
+        for node in () if source is None else ast.walk(source.node):
+            match node:
+                case ast.Subscript(ast.Attribute(ast.Name(x), "flat"), _, ast.Store()):
+                    names.add(x)
+        return frozenset(names)
+
+    def _refusing_writes(
+        self, compile_: Callable[[Grid], Any], grid: Grid, typing: Typing
+    ) -> Any:
+        """Return machine code; refuse writes into read-only arrays in clear words.
+
+        A compiler refuses them, but for those through ``x.flat``.
+        """
+        pairs = zip(self._names[grid.indices :], grid.arguments, strict=True)
+        frozen = [x for x, own in pairs if own.ndim is not None and not own.writable]
+        written, line, cause = self._flat, "", None
+        try:
+            machine = compile_(grid)
+        except TypeError as error:
+            written = self._written(*typing) if frozen else written
+            if written.isdisjoint(frozen):
+                raise
+            line, cause = f"\n{str(error).splitlines()[-1]}", error
+        if refused := [f"{x} is read-only" for x in frozen if x in written]:
+            raise ValueError(
+                f"{self._name} writes into an array that may not be written: "
+                f"{', '.join(refused)} (as JAX's arrays always are): "
+                f"pass a copy that may be written{line}"
+            ) from cause
+        return machine
+
+    def _refuse_reported(self, report: Sequence[int], indices: int) -> NoReturn:
+        """Raise the error that a kernel of so many indices has reported."""
+        number, axis, index, length = report[1:5]
+        point = ", ".join(map(str, report[-indices:]))
+        raise IndexError(
+            f"{self._name}: {self._names[indices + number]} has {length} elements "
+            f"along axis {axis}, and the index there is {index}, at point ({point})"
+        )
+
+    def _split(self, indices: int, count: int) -> tuple[str, ...]:
+        """Return the names of the arguments beside so many indices."""
+        names = self._names[indices:]
+        if count != len(names) or len(self._names) <= indices:
+            raise TypeError(
+                f"{self._name}({', '.join(self._names)}) on a {indices}-d grid takes "
+                f"the arguments {', '.join(names)}, not {count}: each extent in the "
+                f"brackets, as in {self._name}[h, w], gives an index, by which its "
+                "parameters begin"
+            )
+        return names
+
+    def _grid(
+        self,
+        indices: int,
+        arguments: tuple[Argument, ...],
+        working: np.dtype[Any],
+        *,
+        checked: bool = False,
+    ) -> Grid:
+        """Return what compilers take."""
+        kinds = dict(zip(self._names[indices:], arguments, strict=True))
+        check = checked or _config.debug()
+        if check and not sources.find(self.function.__code__):
+            message = f"{self._name}: no source, so that no bounds are checked"
+            warnings.warn(message, RuntimeWarning, stacklevel=users_level())
+            check = False
+        arrays = {x: k for k, x in enumerate(kinds) if kinds[x].ndim is not None}
+
+        def checking(tree: ast.FunctionDef, scope: FunctionScope) -> None:
+            Checks(tree, scope, arrays).visit(tree)
+
+        function = typed(self.function, working, checking if check else None)
+        return Grid(function, indices, arguments, self._fastmath, check)
 
 
 @final
@@ -222,39 +419,160 @@ def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
     return tuple(key), values
 
 
-def run(
-    function: KernelFunction,
-    extents: Extents,
-    args: Sequence[Any],
-    grids: Any,
-    *,
-    checked: bool = False,
-) -> tuple[Any, list[Any]]:
-    """Run for every point, on one kind of device.
+# What ``@kernel`` and ``@guvectorize`` make of a function, and what it may not be.
 
-    Accesses out of bounds are reported where ``checked``, or under ``XDEV_DEBUG=1``.
+
+def typed(
+    function: Callable[..., Any],
+    working: np.dtype[Any],
+    also: Rewriting | None,
+) -> Callable[..., Any]:
+    """Return a function of arrays with its literals typed."""
+    # Compilers would take the array for a constant.
+    refuse_arrays(function, sources.outside(function), way="")
+    replace = functools.partial(_replacement, function, working)
+    rules = Rules((), working=working)
+    return literals.typed(function, rules, replace, also).function
+
+
+def _replacement(
+    own: Callable[..., Any], working: np.dtype[Any], value: object
+) -> object:
+    """Return what compiled code uses for the value of an outside name.
+
+    A ufunc's function, or a plain one, becomes one that can be called.
     """
-    indices, name = extents.dimensions, function.name
-    names = function.split(indices, len(args))
-    operands = [
-        grids.read(x, name, label) for x, label in zip(args, names, strict=True)
-    ]
-    arrays = [x for x in operands if isinstance(x, Array)]
-    with grids.on_device(arrays, name) as place:
-        narrow = extents.narrow(arrays)
-        key = place, checked, narrow, *map(kernel_functions.key, operands)
-        compile_ = functools.partial(grids.compiled, narrow=narrow)
-        grid, machine, typing = function.plan(
-            key, indices, operands, compile_, checked=checked
+    if isinstance(value, Kernel):
+        raise TypeError(
+            f"{own.__name__} calls the kernel {value.__name__}, which runs over points "
+            "of its own: call one after the other, make what both need a plain "
+            "function, or write a recursion as a loop"
         )
-        kinds = grid.arguments
-        dtypes = [kind.dtype for kind in kinds]
-        function.begin_writes(args, operands, names, typing)
-        if not extents.size:
-            return None, dtypes
-        work = grids.run(machine, kinds, extents, operands, checked=grid.checked)
-        with grids.ordered(arrays):
-            report = work(handed(operands, dtypes, name, names))
-    if report and report[0]:
-        function.refuse_reported(report, indices)
-    return None if grid.checked else work, dtypes
+    scalar = within(value)
+    if scalar is None:
+        return value
+    return scalar.device_function(Rules((), working=working))
+
+
+def check_plain(
+    function: Callable[..., Any], decorator: str, form: str, least: int = 0
+) -> tuple[str, ...]:
+    """Return the names of a function's parameters, of which there are some."""
+    parameters = positional(function)
+    if (
+        parameters is None
+        or len(parameters) < least
+        or any(p.default is not inspect.Parameter.empty for p in parameters)
+    ):
+        name = getattr(function, "__name__", quoted(function))
+        raise TypeError(
+            f"{decorator} needs a Python function, {form}, without defaults, *args or "
+            f"**kwargs, not {name}"
+        )
+    refuse_deferred_or_raising(
+        function,
+        "compiled code cannot: write a mark into an array, and look at it after the "
+        "call",
+    )
+    return tuple(p.name for p in parameters)
+
+
+def refuse_unwritten(
+    function: Callable[..., Any], places: Mapping[str, str], *, unnamed: bool
+) -> None:
+    """Refuse parameters that a function names but to bind them anew, or not at all.
+
+    ``places`` has an index of each; ``unnamed`` says whether each must be named.
+    """
+    source = sources.find(function.__code__)
+    if source is None:
+        return
+    nodes = [*ast.walk(source.node)]
+    changed = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    read = (node for node in names if node in changed or isinstance(node.ctx, ast.Load))
+    used = {node.id for node in read}
+    lines = {node.id: node.lineno for node in reversed(names)}
+    for name, place in places.items():
+        if name not in used and (unnamed or name in lines):
+            raise TypeError(
+                f"{function.__name__} writes nothing into {name}: assign its elements, "
+                f"{name}[{place}] = … ({name} = … but names a value)\n"
+                f"{shown(function.__code__, lines.get(name, source.node.lineno))}"
+            )
+
+
+# What kernels take: arrays and numbers.
+
+SUPPORTED = frozenset("?bhilqBHILQfdFD")
+FLOAT = np.dtype(np.float64)
+
+
+def result_type(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the dtype that floats in a function have, of those of its arrays."""
+    inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    return np.result_type(*inexact) if inexact else FLOAT
+
+
+def check_dtype(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse what compiled functions of arrays do not have."""
+    if dtype.char not in SUPPORTED or not dtype.isnative:
+        shown = dtype if dtype.names else dtype.str  # which has the byte order
+        raise TypeError(
+            f"{what} has dtype {shown}, which kernels and generalized ufuncs do not "
+            "have: use bool, integers, float32, float64, complex64 or complex128 in "
+            "native byte order"
+        )
+
+
+def types(
+    operands: Sequence[Array | Number], names: Sequence[str], name: str
+) -> tuple[tuple[Argument, ...], np.dtype[Any]]:
+    """Return the arguments' types, and the dtype that floats in the function have.
+
+    Python's numbers are weak, as in NEP 50: a float has the result type of the arrays
+    that are no integers, an int is int64.
+    """
+    arrays = [x for x in operands if isinstance(x, Array)]
+    if not arrays:
+        raise TypeError(f"{name} got no array: what it computes has nowhere to go")
+    working = result_type(x.dtype for x in arrays)
+    kinds = []
+    for x, label in zip(operands, names, strict=True):
+        dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
+        check_dtype(dtype, f"{name}: {label}")
+        if isinstance(x, Number):
+            kinds.append(Argument(dtype))
+            continue
+        if not is_aligned(x):
+            raise ValueError(f"{name}: {label} is not aligned: copy it first")
+        kinds.append(Argument(dtype, len(x.shape), is_contiguous(x), x.writable))
+    return tuple(kinds), working
+
+
+def _key(x: Array | Number) -> Any:
+    """Return all of an argument that its type depends on."""
+    if isinstance(x, Number):
+        return x.layout
+    return x.dtype, len(x.shape), is_contiguous(x), x.writable, is_aligned(x)
+
+
+def is_aligned(x: Array) -> bool:
+    """Say whether each element is where its dtype may be read."""
+    return not any(n % x.dtype.alignment for n in (x.address, *x.strides))
+
+
+def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of a Python number."""
+    if isinstance(x.value, int):
+        return np.dtype(np.bool_ if isinstance(x.value, bool) else np.int64)
+    if isinstance(x.value, complex):
+        return np.result_type(working, 1j)
+    return real(working)
+
+
+def is_contiguous(x: Array) -> bool:
+    """Say whether the elements are in C order without gaps."""
+    steps = contiguous(x.shape, x.dtype.itemsize)
+    pairs = zip(x.shape, x.strides, steps, strict=True)
+    return 0 in x.shape or all(n == 1 or own == step for n, own, step in pairs)
