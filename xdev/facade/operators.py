@@ -48,12 +48,10 @@ class OperatorsBridge:
         """Put back what was there, unless somebody set another since."""
         while self._set:
             name, (method, before) = self._set.popitem()
-            if vars(self._array).get(name) is not method:
-                continue
-            if before is None:
+            if vars(self._array).get(name) is method:
                 delattr(self._array, name)
-            else:
-                setattr(self._array, name, before)
+                if before is not None:
+                    setattr(self._array, name, before)
 
 
 def _methods(array: type) -> dict[str, Callable[..., Any]]:
