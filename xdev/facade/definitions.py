@@ -432,8 +432,6 @@ def _overrides(x: Any) -> bool:
 
 def _comparable(values: list[Any]) -> list[Any]:
     """Return operands of a comparison, ints beyond the array's type made infinite."""
-    if len(values) != 2 or not any(type(x) is int for x in values):  # noqa: PLR2004
-        return values
     kinds = [x.dtype for x in values if hasattr(x, "dtype")]
     if not kinds or getattr(kinds[0], "kind", "") not in ("i", "u"):
         return values
