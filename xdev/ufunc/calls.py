@@ -301,7 +301,10 @@ def fold(
     ufunc.definition.check(name, **arrays)
     if out is ...:
         return as_arrays(fold(ufunc, name, inputs, None, keywords))
-    if isinstance(out, tuple) and len(out) == 1:
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            message = f"{ufunc.__name__}.{name}: out has {len(out)} arrays: pass one"
+            raise ValueError(message)
         (out,) = out
     arrays["out"] = out
     check_method(ufunc, name, *arrays.values())
