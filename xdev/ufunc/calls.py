@@ -16,6 +16,7 @@ from xdev.memory.arrays import is_fake
 from xdev.ufunc import dask, foreign, ufuncs
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.inputs import is_collection, is_dask, refuse
+from xdev.ufunc.signatures import asked
 from xdev.ufunc.sources import WEAK
 from xdev.ufunc.ufuncs import ABSENT, KEYWORDS, OWN, as_arrays, warn_unwritten
 
@@ -100,18 +101,9 @@ def on_fake(
     return run(f"{name}()", compute, *inputs, names=names, counts=False, **keywords)
 
 
-def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords; the dtypes that they ask for are one ``signature`` then."""
-    if not keywords:
-        return keywords
-    from xdev.ufunc.signatures import asked
-
-    return asked(ufunc.__name__, ufunc.nin, keywords)
-
-
 def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; its arrays have no subclasses to make."""
-    keywords = read(ufunc, keywords)
+    keywords = asked(ufunc.__name__, ufunc.nin, keywords)
     np.asarray((), order=keywords.get("order", "K"))  # which refuses what is none
     return {key: value for key, value in keywords.items() if key != "subok"}
 
@@ -175,7 +167,8 @@ def call(
                 cuda = for_cuda(ufunc, keywords)
                 result = uploaded(ufunc._cuda, plain, outs or None, cuda)
             else:
-                result = ufunc._cpu(plain, outs or None, **read(ufunc, keywords))
+                cpu = asked(name, ufunc.nin, keywords)
+                result = ufunc._cpu(plain, outs or None, **cpu)
         if outs is None:
             warn_unwritten(keywords)
         return result

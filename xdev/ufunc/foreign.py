@@ -401,8 +401,7 @@ def _numbas_layout(x: Any) -> tuple[Any, ...] | None:
 
 def numbas_address(x: Any) -> int:
     """Return where an array begins; 0 for some that are empty."""
-    address: int | None = x.device_ctypes_pointer.value
-    return address or 0
+    return int(x.device_ctypes_pointer.value or 0)
 
 
 def numbas_stream(x: Any) -> int | None:

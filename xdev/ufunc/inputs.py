@@ -185,10 +185,7 @@ class CountingParameters:
             for part in _counting(source.node, scope):
                 used += _names(part)
         self._used = [name in used for name in names]
-        self._alone = [
-            name in used and used.count(name) == everywhere.count(name)
-            for name in names
-        ]
+        self._alone = [0 < used.count(x) == everywhere.count(x) for x in names]
 
     def resolve(
         self, args: Sequence[Any], signatures: Sequence[Dtypes], name: str

@@ -71,13 +71,7 @@ def bound(operands: Sequence[Any]) -> int:
 
     It is the result's own where all arrays have one shape.
     """
-    shapes = []
-    size = 1
-    for x in operands:
-        if type(x) is ndarray and (shape := x.shape) not in shapes:
-            shapes.append(shape)
-            size *= x.size
-    return size
+    return prod({x.shape: x.size for x in operands if type(x) is ndarray}.values())
 
 
 def pooled(
