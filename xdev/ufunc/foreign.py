@@ -325,7 +325,8 @@ def on_host(
         return view
 
     inputs = [read(x) for x in args]
-    first = next((x for x, y in zip(args, inputs, strict=True) if _is_array(y)), None)
+    pairs = zip(args, inputs, strict=True)
+    first = next((x for x, y in pairs if isinstance(y, np.ndarray)), None)
     keywords = {key: read(x) for key, x in keywords.items()}
     for x in written:
         begin_write(x, name)
@@ -338,10 +339,6 @@ def on_host(
         return None if result is None else from_native(result, first)
 
     return back(call(*inputs, **keywords))
-
-
-def _is_array(x: Any) -> bool:
-    return hasattr(type(x), "__array_interface__") and not isinstance(x, np.generic)
 
 
 # Which arguments of a ufunc are arrays on a CUDA device.
