@@ -45,6 +45,7 @@ def inner(x):
             "if x > 0:\n    return 1 # one end\nreturn 'a' # one end",
             *("a value is of one type, and there", "# one end"),
         ),
+        ("import math\nreturn math.sin(x)", "Python alone has", "import math"),
         ("with np.errstate():\n    return x", "Python alone has", "with np.e"),
         (
             "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    return 0.0",
