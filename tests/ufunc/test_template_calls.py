@@ -214,6 +214,7 @@ def test_elements_in_memory_of_no_device_are_refused_with_several(gpu, address):
         ((X, X[0, :2]), {}, ValueError, r"\(2, 3\) \(2,\)"),
         ((X, X), {"out": X[[0, 0, 0]]}, ValueError, r"out has.*\(3, 3\)"),
         ((X, X), {"out": 3.0}, TypeError, "out= is not an array but float"),
+        ((X, "text"), {}, TypeError, "not an array but str"),
         ((X, np.ndarray), {}, TypeError, "not an array but the class ndarray"),
         ((X, X), {"where": np.ones((2, 3))}, TypeError, "where must be bool"),
         ((X, X), {"dtype": "S3"}, TypeError, "not supported"),
