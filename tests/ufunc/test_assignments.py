@@ -165,23 +165,6 @@ def test_such_a_name_in_kernels_core_arrays_and_functions_called(device):
             call(x, out)
 
 
-def test_a_number_that_is_added_to_and_never_read_is_refused(device):
-    def again(i, x, s):
-        if x[i] > 0:
-            s = s + x[i]
-
-    def added(x, s, out):
-        out[0] = 0.0
-        for i in range(x.shape[0]):
-            s += x[i]
-
-    x = xdev.asarray(np.ones(3), device=device)
-    with pytest.raises(TypeError, match=r"again: s is a number, .*\n.*: s = "):
-        xdev.kernel(again)[3](x, 0.0)
-    with pytest.raises(TypeError, match=r"added: s is a number, .*\n.*: s \+= x\[i\]"):
-        xdev.guvectorize("(n),()->()")(added)(x, 0.0)
-
-
 def test_a_number_is_added_to_for_one_point(device):
     @xdev.kernel
     def counted(i, x, s, total, out):

@@ -299,7 +299,7 @@ def test_tensors_that_ufuncs_cannot_take_are_refused(tensor):
     import torch
 
     out = tensor(np.zeros(1, np.float32)).expand(5)
-    with pytest.raises(TypeError, match="share memory"):
+    with pytest.raises(TypeError, match="expanded"):
         blend(tensor(np.ones(5, np.float32)), 1.0, out=out)
     assert host(out).tolist() == [0] * 5
     x = tensor(np.ones((2, 2), np.float32))

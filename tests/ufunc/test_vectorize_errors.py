@@ -49,7 +49,7 @@ def x(device):
         (
             lambda x: add(x, x, out=[0.0]),
             TypeError,
-            r"array o(f the inputs'|n the) device",
+            r"array o(f the inputs'|n the) device|not an array but list",
         ),
         (lambda x: add(x, x, x, out=x), TypeError, "out once"),
         (lambda x: both(x, out=x), TypeError, "2 outputs, but out has 1"),

@@ -243,7 +243,7 @@ def test_results_keep_their_kind_and_outs_are_written_in_place(x):
         ({"signature": "ff->d"}, TypeError, "no typing with .* float64: of .float32"),
         ({"signature": "%%->f"}, TypeError, "(?i)data type"),
         ({"signature": "MM->M"}, TypeError, "datetime64.* is not supported"),
-        ({"signature": "ii->i"}, TypeError, "casting='unsafe'|pass another casting"),
+        ({"signature": "ii->i"}, TypeError, "casting='unsafe'|or another casting"),
         ({"signature": "ff->f", "dtype": "f"}, TypeError, "one of dtype, signature"),
         ({"signature": "ff->f", "sig": "ff->f"}, TypeError, "one of signature, sig"),
         *(  # as NumPy's

@@ -150,6 +150,12 @@ def of_views(function: Function) -> Function:
     return serve
 
 
+def with_room(name: str, function: Function) -> Function:
+    """Let a function that takes memory past the pool try again once there is some."""
+    outside = name.startswith(OUTSIDE)
+    return retrying(function, partial(pool, "cuda")) if outside else function
+
+
 @final
 class CuPyLibrary(Library):
     """CuPy: NumPy's data types, ufuncs with ``out=``, one device or several.
@@ -191,9 +197,7 @@ class CuPyLibrary(Library):
             function = statistic(name, marking(function))
         elif name in cuda_copies.COPIES:
             function = cuda_copies.quick(cuda_copies.COPIES[name], function)
-        if name.startswith(OUTSIDE):
-            function = retrying(function, partial(pool, "cuda"))
-        self.keep(name, function)
+        self.keep(name, with_room(name, function))
         return self.functions[name]
 
     def keep(self, name: str, function: Function) -> None:

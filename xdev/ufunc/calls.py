@@ -330,8 +330,7 @@ def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
     if result is not NotImplemented:
         return result
     if is_cuda(a) or is_cuda(b):
-        outs, cuda = keywords.get("out"), for_cuda(ufunc, keywords)
-        result = ufunc._cuda_methods.outer(a, b, outs, cuda)
+        result = ufunc._cuda_methods.outer(a, b, for_cuda(ufunc, keywords))
         if "out" not in keywords:
             warn_unwritten(keywords)
         return result

@@ -371,14 +371,14 @@ class CudaMethods:
                 fold([source.address, y.address, 0, starts.data.ptr])
             return _returned(y, given, x)
 
-    def outer(self, a: Any, b: Any, out: Any, keywords: dict[str, Any]) -> Any:
+    def outer(self, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         one, two = read(a, self._name), read(b, self._name)
         if isinstance(one, Array) and isinstance(two, Array):
             more = (0,) * len(two.shape)
             shape = one.shape + (1,) * len(more)
             one = one.laid_out(shape, one.strides + more)
-        return self._loops((one, two), out, **keywords)
+        return self._loops((one, two), **keywords)
 
     def at(self, a: Any, indices: Any, b: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
