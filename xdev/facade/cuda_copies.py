@@ -181,14 +181,22 @@ def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
         return NotImplemented
     axis %= ndim
     one = (*shape[:axis], 1, *shape[axis:])
-    return concat([x.reshape(one) for x in arrays], axis=axis)
+    layout = _side_by_side((one,) * len(arrays), axis)
+    out = NotImplemented if layout is None else _joined(arrays, *layout)
+    if out is NotImplemented:
+        out = concat([x.reshape(one) for x in arrays], axis=axis)
+    return out
+
+
+#: Of a part: where along the axis it begins, its length, and that of its array.
+Part = tuple[int, int, int]
 
 
 @lru_cache(maxsize=PLANS, typed=True)  # 1.0 is no axis
 def _side_by_side(
     shapes: tuple[Shape, ...], axis: int
-) -> tuple[Shape, int, Shape] | None:
-    """Return the shape of arrays joined along an axis, that axis, and their lengths.
+) -> tuple[Shape, int, tuple[Part, ...]] | None:
+    """Return the shape of arrays joined along an axis, that axis, and the parts.
 
     None: they do not fit, or there is no such axis.
     """
@@ -197,19 +205,22 @@ def _side_by_side(
     if not -ndim <= axis < ndim or len(around) > 1:
         return None
     axis %= ndim
-    lengths = tuple([own[axis] for own in shapes])
-    return (*first[:axis], sum(lengths), *first[axis + 1 :]), axis, lengths
+    lengths = [own[axis] for own in shapes]
+    shape = (*first[:axis], sum(lengths), *first[axis + 1 :])
+    return shape, axis, tuple((0, length, length) for length in lengths)
 
 
-def _joined(arrays: Sequence[Any], shape: Shape, axis: int, lengths: Shape) -> Any:
-    """Return contiguous arrays of one data type, joined by one launch."""
+def _joined(
+    arrays: Sequence[Any], shape: Shape, axis: int, parts: tuple[Part, ...]
+) -> Any:
+    """Return parts of contiguous arrays of one data type, joined by one launch."""
     first = arrays[0]
     dtype = first.dtype
     for x in arrays:
         if x.dtype != dtype or not x._c_contiguous:  # noqa: SLF001
             return NotImplemented
     addresses = [x.data.ptr for x in arrays]
-    plan = _join_plan(shape, axis, lengths, dtype.itemsize, gcd(WORD, *addresses))
+    plan = _join_plan(shape, axis, parts, dtype.itemsize, gcd(WORD, *addresses))
     if plan is None:
         return NotImplemented
     out, (program, blocks, sizes) = new(shape, dtype), plan
@@ -219,23 +230,29 @@ def _joined(arrays: Sequence[Any], shape: Shape, axis: int, lengths: Shape) -> A
 
 @lru_cache(maxsize=PLANS)
 def _join_plan(
-    shape: Shape, axis: int, lengths: Shape, itemsize: int, aligned: int
+    shape: Shape, axis: int, parts: tuple[Part, ...], itemsize: int, aligned: int
 ) -> tuple[Program, int, tuple[int, ...]] | None:
     """Return the kernel of a join, its blocks and sizes; None where it is no use.
 
     ``aligned`` is what all addresses are multiples of.
     """
     inner = prod(shape[axis + 1 :]) * itemsize
-    word = gcd(aligned, *(length * inner for length in lengths))
+    word = gcd(aligned, *(n * inner for part in parts for n in part))
     nbytes = prod(shape) * itemsize
     many, short = nbytes // word >= FAR, nbytes >= LARGE and word < WORD
-    if not nbytes or len(lengths) > PARTS or many or short:
+    if not nbytes or len(parts) > PARTS or many or short:
         return None
-    ends = accumulate(length * inner // word for length in lengths)
+    rest = (0,) * (PARTS - len(parts))
+    ends = accumulate(length * inner // word for _, length, _ in parts)
+    pitches = (whole * inner // word for *_, whole in parts)
+    starts = (start * inner // word for start, *_ in parts)
     width, count = shape[axis] * inner // word, nbytes // word
-    sizes = *ends, *(0,) * (PARTS - len(lengths)), width, count
-    program = Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS)
-    return program, blocks_of(count), sizes
+    sizes = *ends, *rest, *pitches, *rest, *starts, *rest, width, count
+    return (
+        Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS),
+        blocks_of(count),
+        sizes,
+    )
 
 
 def tile(x: Any, repetitions: Shape) -> Any:
@@ -285,7 +302,15 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return NotImplemented
     axis %= x.ndim
-    shift %= x.shape[axis]
+    length = x.shape[axis]
+    shift %= length
+    if x._c_contiguous:  # noqa: SLF001
+        parts = (length - shift, shift, length), (0, length - shift, length)
+        out = _joined((x, x), x.shape, axis, parts)
+        if out is not NotImplemented:
+            return out
+    if x.nbytes < LARGE:
+        return NotImplemented
     before, out = (slice(None),) * axis, new(x.shape, x.dtype)
     assign(out[(*before, slice(shift, None))], x[(*before, slice(-shift or None))])
     if shift:

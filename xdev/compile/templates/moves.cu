@@ -343,7 +343,7 @@ __global__ void __launch_bounds__(BLOCK) order_ties(const __grid_constant__ Orde
 struct Join {
     static constexpr int PARTS = 15;
     Slot target, source[PARTS];
-    Size end[PARTS];    // [words]: in a result's row
+    Size end[PARTS], pitch[PARTS], start[PARTS];  // [words]: in a result's row; of own
     Size width, count;  // of a result's row; of all rows
 };
 
@@ -356,7 +356,7 @@ __global__ void __launch_bounds__(BLOCK) join(const __grid_constant__ Join p)
         int part = 0;
         while (word >= p.end[part]) ++part;
         const Size begin = part ? p.end[part - 1] : 0;
-        const Size place = row * (p.end[part] - begin) + word - begin;
+        const Size place = row * p.pitch[part] + p.start[part] + word - begin;
         return p.source[part].get<const Word*>()[place];
     });
 }
