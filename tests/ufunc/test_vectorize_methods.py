@@ -215,7 +215,7 @@ def test_orders_of_results_are_numpys(real_device, order):
 
 
 ORDER = r"is not reorderable, .* one axis .*@vectorize\(identity=...\)"
-START = r"has no identity to start from: pass initial="
+START = "with where=, or of nothing, has no identity to start from: pass initial="
 
 
 def minus(x, y):

@@ -94,7 +94,7 @@ def asarray(
             return obj
     else:
         if kind in BESIDE or kind.__module__ in _PLAIN_MODULES:
-            if (kind is list or kind is tuple) and "dask.array" in sys.modules:
+            if (kind is list or kind is tuple) and sys.modules.get("dask.array"):
                 backend_of("dask").refuse_collections(obj)
             return factory(device).asarray(obj, dtype, copy)
         if not is_array(obj):
