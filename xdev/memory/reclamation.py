@@ -16,6 +16,7 @@ from math import inf
 from operator import index, methodcaller
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
+from xdev.device.choice import names_device
 from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError, quoted
 from xdev.memory import hooks
@@ -239,10 +240,13 @@ def enough_bytes(nbytes: int | None) -> float:
     try:
         enough = index(nbytes)
     except TypeError:
-        raise TypeError(
-            f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as "
-            f"2**30, or None for all; a device's are xdev.memory.reclaim(device=name)"
-        ) from None
+        message = (
+            f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as 2**30"
+        )
+        way = ", or None for all"
+        if names_device(nbytes):
+            way += f"; of a device, xdev.memory.reclaim(device='{nbytes}')"
+        raise TypeError(f"{message}{way}") from None
     if enough < 0:
         raise ValueError(f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None")
     return enough
