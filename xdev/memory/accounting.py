@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
 SIZES = 64  # classes of sizes: up to 1, 2, 4, ... bytes
 LIVE, WAITING, FREE = "live", "waiting", "cached"  # what a chunk is
-#: What a ledger counts under the names of PoolStats.
-COUNTED = (
-    *("reserved", "idle", "grown", "returned", "grown_bytes", "returned_bytes"),
-    *("retries", "refusals", "steals", "trims", "failures", "events", "syncs"),
-)
-#: What PoolStats has of all classes of sizes together.
-SUMMED = (
-    *(LIVE, "acquired", "acquired_bytes", "released", "released_bytes"),
-    *(WAITING, "waiting_bytes"),
-)
 
 
 @final
@@ -310,30 +300,34 @@ class Ledger:
         """Return the totals, with what :meth:`ChunkStates.count` found in the heap."""
         self._see_peak()
         for unit, taken in ("", self._taken), ("_bytes", self._taken_bytes):
-            for number in range(SIZES):
-                counts["acquired" + unit, number] += taken[number]
-                released = (
-                    counts["acquired" + unit, number] - counts[LIVE + unit, number]
-                )
+            for number, before in enumerate(taken):
+                acquired = before + counts["acquired" + unit, number]
+                counts["acquired" + unit, number] = acquired
+                released = acquired - counts[LIVE + unit, number]
                 counts["released" + unit, number] = released
         classes = tuple(
             SizeClass(1 << number, *(counts[field, number] for field in CLASS_FIELDS))
             for number in range(SIZES)
             if counts["acquired", number] or counts[FREE, number]
         )
-        sums = {field: sum(counts[field, n] for n in range(SIZES)) for field in SUMMED}
         used = self.allocated
-        return PoolStats(
-            allocated=used,
-            cached=self.reserved - used,
-            peak_allocated=self.total.allocated,
-            peak_reserved=self.total.reserved,
-            segments=self.grown - self.returned,
-            requested=requested,
-            classes=classes,
-            **sums,
-            **{field: getattr(self, field) for field in COUNTED},
-        )
+        fields: dict[str, Any] = {
+            field: sum(counts[field, number] for number in range(SIZES))
+            for field in PoolStats._fields
+            if field in CLASS_FIELDS
+        } | {
+            "allocated": used,
+            "cached": self.reserved - used,  # in bytes, of classes in blocks
+            "peak_allocated": self.total.allocated,
+            "peak_reserved": self.total.reserved,
+            "segments": self.grown - self.returned,
+            "requested": requested,
+            "classes": classes,
+        }
+        for field in PoolStats._fields:
+            if field not in fields:  # it is counted here under the same name
+                fields[field] = getattr(self, field)
+        return PoolStats(**fields)
 
 
 @final

@@ -219,28 +219,24 @@ class GuardedSource:
     def _check_free(
         self, address: int, nbytes: int, holder: Holder | None = None
     ) -> None:
-        def text(at: int) -> str:
-            whose = "" if holder is None else f", {at} B into {holder}"
-            return f"free memory was written at {address + at:#x}{whose}"
-
-        self._look(address, nbytes, FREED, text)
+        whose = "" if holder is None else ", {at} B into {holder}"
+        text = "free memory was written at {place:#x}" + whose
+        self._look(address, nbytes, FREED, text, holder)
 
     def _check_holder(self, holder: Holder) -> None:
         if holder.freed:
             self._check_free(holder.address, holder.request, holder)
         end, room = holder.address + holder.request, holder.nbytes - holder.request
-        where = "memory was written {at} B past the end of {holder}".format
-        self._look(end, room, ZONE, lambda at: where(at=at, holder=holder))
+        text = "memory was written {at} B past the end of {holder}"
+        self._look(end, room, ZONE, text, holder)
 
     def _check_lead(self, address: int) -> None:
-        def text(at: int) -> str:
-            whose = self._live.get(address, f"the segment at {address:#x}")
-            return f"memory was written {self._lead - at} B before {whose}"
-
-        self._look(address - self._lead, self._lead, ZONE, text)
+        holder = self._live.get(address, f"the segment at {address:#x}")
+        text = "memory was written {left} B before {holder}"
+        self._look(address - self._lead, self._lead, ZONE, text, holder)
 
     def _look(
-        self, address: int, nbytes: int, byte: int, text: Callable[[int], str]
+        self, address: int, nbytes: int, byte: int, text: str, holder: object
     ) -> None:
         """Tell of damaged memory, and mend it, so that it is told once."""
         for start in range(0, nbytes, PIECE):
@@ -248,7 +244,9 @@ class GuardedSource:
             if piece != bytes((byte,)) * len(piece):  # quick; the place is not
                 at = start + len(piece) - len(piece.lstrip(bytes((byte,))))
                 self._fill(address + at, byte, nbytes - at)
-                FINDINGS.append(f"{self.name}: {text(at)}")
+                place, left = address + at, nbytes - at
+                found = text.format(at=at, place=place, left=left, holder=holder)
+                FINDINGS.append(f"{self.name}: {found}")
                 return
 
 

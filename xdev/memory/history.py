@@ -46,12 +46,13 @@ class History(hooks.Listener):
 
     def acquired(self, state: Any, chunk: Chunk) -> None:
         """Note a block handed out, and by whom."""
-        frames = tracking.stack(3)
-        self._note(state, "alloc", chunk.address, chunk.nbytes, chunk.stream, frames)
+        at, stream, frames = chunk.address, chunk.stream, tracking.stack(3)
+        self._note(state, "alloc", at, chunk.nbytes, stream=stream, frames=frames)
 
     def released(self, state: Any, chunk: Chunk) -> None:
         """Note a block that came back."""
-        self._note(state, "free_completed", chunk.address, chunk.nbytes, chunk.stream)
+        at, stream = chunk.address, chunk.stream
+        self._note(state, "free_completed", at, chunk.nbytes, stream=stream)
 
     def refused(self, state: Any, nbytes: int) -> None:
         """Note a request that failed, and whose; the address is what the limit left."""
@@ -68,22 +69,17 @@ class History(hooks.Listener):
         self._note(state, "segment_free", address, nbytes)
 
     def _note(
-        self,
-        state: Any,
-        action: str,
-        address: int,
-        nbytes: int,
-        stream: int = 0,
-        frames: tracking.Frames | None = None,
+        self, state: Any, action: str, address: int, nbytes: int, **more: Any
     ) -> None:
         event = {
             "action": action,
             "addr": address,
             "size": nbytes,
-            "stream": stream,
+            "stream": 0,
             "time_us": time_ns() // 1000,
-            "frames": frames or [],
+            "frames": [],
             "thread": threading.get_ident(),
+            **more,
         }
         self.happenings.append((state, event))
 
@@ -332,7 +328,6 @@ def timeline(
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442")
 OTHER, UNUSED, EDGE, USED = "#888888", "#e4e4e4", "#444444", "#b0c4d8"
 MIB = 1 << 20
-FIGURE = 12.0, 7.0  # of a pool [inch]
 
 
 def draw(snapshot: Mapping[str, Any], path: Path) -> None:
@@ -343,10 +338,8 @@ def draw(snapshot: Mapping[str, Any], path: Path) -> None:
     was in use, and at the end.
     """
     numbers = range(len(snapshot["device_traces"]))
-    width, height = FIGURE
-    figure = _optional.matplotlib_figure().Figure(
-        figsize=(width, height * max(1, len(numbers))), layout="constrained"
-    )
+    inches = 12.0, 7.0 * max(1, len(numbers))
+    figure = _optional.matplotlib_figure().Figure(inches, layout="constrained")
     if not numbers:
         figure.suptitle("no pool is in use")
     else:

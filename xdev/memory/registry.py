@@ -6,7 +6,6 @@ And their ledgers as people read them: bytes now and at most, limits.
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Self, final
 
 from xdev import _config
@@ -42,6 +41,7 @@ def _source(where: Device, kind: str) -> Source:
 
 #: The kinds of memory of a device type, the usual one first.
 KINDS = {"cpu": ("host", "pinned"), "cuda": ("device",), "fake": ("device",)}
+ALL_KINDS = ("host", "pinned", "device")
 
 _lock = module_lock()  # guards the two below
 _pools: dict[tuple[Device, str], Pool] = {}
@@ -79,8 +79,8 @@ def pool(device: object = None, kind: str | None = None) -> Pool:
     >>> pool("cpu") is pool("cpu", "host")
     True
     """
-    where = as_device(device)
-    kind = check_kind(where, kind) or next(iter(kinds(where)))
+    where = owner(device, kind)
+    kind = kind or KINDS[where.type][0]
     pool = _pools.get((where, kind))
     return _make(where, kind) if pool is None else pool
 
@@ -105,25 +105,19 @@ def _make(where: Device, kind: str) -> Pool:
         return pool
 
 
-def kinds(where: Device | None) -> tuple[str, ...]:
-    """Return the kinds of memory of a device, the usual one first; None: of all."""
-    if where is None:
-        return tuple(dict.fromkeys(chain(*KINDS.values())))
-    return KINDS[where.type]
+def owner(device: object, kind: str | None) -> Device:
+    """Return a device, ready for use; refuse one that has no memory of a kind."""
+    where = as_device(device)
+    kinds = KINDS[where.type]
+    if kind is not None and kind not in kinds:
+        raise _unknown(kind, kinds, f"{where} has")
+    return where
 
 
-def check_kind(where: Device | None, kind: str | None) -> str | None:
-    """Return the kind, or raise ConfigurationError where the device has none such.
-
-    Without a device: where none has.
-    """
-    if kind is None or kind in kinds(where):
-        return kind
-    names = ", ".join(repr(name) for name in kinds(where))
-    owner = "there is" if where is None else f"{where} has"
-    raise ConfigurationError(
-        f"{owner} no memory of kind {quoted(kind)}: use {names} or None"
-    )
+def _unknown(kind: str, kinds: tuple[str, ...], text: str) -> ConfigurationError:
+    names = ", ".join(map(repr, kinds))
+    message = f"{text} no memory of kind {quoted(kind)}: use {names} or None"
+    return ConfigurationError(message)
 
 
 def existing(device: object = None, kind: str | None = None) -> list[Pool]:
@@ -133,12 +127,13 @@ def existing(device: object = None, kind: str | None = None) -> list[Pool]:
 
 def selected(device: object = None, kind: str | None = None) -> list[Pool]:
     """Do as :func:`existing`; without a device, of all devices."""
-    where = None if device is None else as_device(device)
-    check_kind(where, kind)
+    where = None if device is None else owner(device, kind)
+    if where is None and kind not in (None, *ALL_KINDS):
+        raise _unknown(kind, ALL_KINDS, "there is")
     return [
         pool
-        for (owner, name), pool in everything().items()
-        if (where is None or where == owner) and kind in (None, name)
+        for (device, name), pool in everything().items()
+        if where in (None, device) and kind in (None, name)
     ]
 
 
@@ -161,12 +156,11 @@ def budget(where: Device) -> Budget:
 
 def total(where: Device) -> int:
     """Return the memory of a device, or of the machine or cgroup [B]."""
-    source = _source(where.require(), kinds(where)[0])
+    source = _source(where.require(), KINDS[where.type][0])
     return int(source.total())  # type: ignore[attr-defined]
 
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-STEP = 1024
 
 
 def _peaks(device: object, kind: str | None) -> list[Scope]:
@@ -393,9 +387,7 @@ def set_limit(
     4294967296
     >>> set_limit(None, "cpu")
     """
-    where = as_device(device)
-    check_kind(where, kind)
-    budget(where).set(limit)
+    budget(owner(device, kind)).set(limit)
 
 
 def get_limit(device: object = None, kind: str | None = None) -> int | None:
@@ -426,9 +418,7 @@ def get_limit(device: object = None, kind: str | None = None) -> int | None:
     1073741824
     >>> memory.set_limit(None, "fake:1")
     """
-    where = as_device(device)
-    check_kind(where, kind)
-    return budget(where).limit
+    return budget(owner(device, kind)).limit
 
 
 def stats(device: object = None, kind: str | None = None) -> dict[str, int]:
@@ -480,7 +470,7 @@ def text_of(nbytes: int) -> str:
     ('512 B', '1.500 GiB')
     """
     power = min(max(nbytes.bit_length() - 1, 0) // 10, len(UNITS) - 1)
-    return f"{nbytes / STEP**power:.{3 if power else 0}f} {UNITS[power]}"
+    return f"{nbytes / 1024**power:.{3 if power else 0}f} {UNITS[power]}"
 
 
 @final
@@ -573,6 +563,4 @@ def peak(device: object = None, kind: str | None = None) -> Peak:
     >>> most.nbytes >= 8_000_000
     True
     """
-    where = as_device(device)
-    check_kind(where, kind)
-    return Peak(where, kind)
+    return Peak(owner(device, kind), kind)

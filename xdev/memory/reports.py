@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, final
 
 from xdev import _html
-from xdev.device import as_device
 from xdev.memory import registry
 from xdev.memory.registry import text_of
 
@@ -71,8 +70,7 @@ def summary(device: object = None, kind: str | None = None) -> str:
       trims: ...; waits: ...; source calls: ...
       up to 1.000 MiB: ... live (...), ... cached (...)...
     """
-    where = as_device(device)
-    registry.check_kind(where, kind)
+    where = registry.owner(device, kind)
     lines, bars = [_usage_of_device(where)], []
     for pool in registry.existing(where, kind):
         look = pool.stats()

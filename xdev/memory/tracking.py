@@ -220,15 +220,6 @@ OWN = "NumPy's own"  # in place of a pool's name
 MISS = bridges.miss.__code__  # by which NumPy's bridge asks
 
 
-def asked_by_numpy(frames: Frames, nbytes: int | None) -> Asked | None:
-    """Return what identifies a pool's block that NumPy's bridge asked for, or None."""
-    codes = frames[::2]
-    if MISS not in codes[:-1]:
-        return None
-    [(file, line, _)] = places_of(frames[2 * codes.index(MISS) + 2 :][:2])
-    return file, line, nbytes
-
-
 def buffers(pooled: Iterable[Asked]) -> list[Outstanding]:
     """Return NumPy's live buffers that were made since ``tracemalloc`` was started.
 
@@ -296,12 +287,14 @@ class Tracker(hooks.Listener):
         return blocks
 
     def of_numpy(self) -> Iterator[Asked]:
-        """Return what NumPy asked the pools for, and they told us of."""
+        """Return what NumPy's bridge asked the pools for, and they told us of."""
         for live in list(self.live.values()):
             for _, request, _, frames in list(live.values()):
-                asked = asked_by_numpy(frames, request)
-                if asked is not None:
-                    yield asked
+                codes = frames[::2]
+                if MISS in codes[:-1]:
+                    asker = 2 * codes.index(MISS) + 2
+                    [(file, line, _)] = places_of(frames[asker : asker + 2])
+                    yield file, line, request
 
 
 TRACKER = Tracker()
