@@ -48,18 +48,14 @@ class Torch:
 
     def adopt(self, x: Any, native: Any) -> Any:
         """Share the memory where PyTorch can: writable, in steps of whole elements."""
-        if not _suits_torch(x):
+        suits = all(step >= 0 and not step % x.itemsize for step in x.strides)
+        if isinstance(x, np.ndarray):  # CuPy's can be written, and are native
+            suits = suits and x.flags.behaved and x.dtype.isnative
+        if not suits:
             x = x.astype(x.dtype.newbyteorder("="), order="C")
         torch, half = _optional.torch(), x.dtype.name == "bfloat16"  # DLPack lacks it
         tensor = torch.from_dlpack(x.view(np.int16) if half else x).to(native)
         return tensor.view(torch.bfloat16) if half else tensor
-
-
-def _suits_torch(x: Any) -> bool:
-    forward = all(step >= 0 and not step % x.itemsize for step in x.strides)
-    if not isinstance(x, np.ndarray):  # CuPy's can be written, and are native
-        return forward
-    return forward and x.flags.behaved and x.dtype.isnative
 
 
 @final

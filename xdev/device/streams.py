@@ -134,13 +134,6 @@ class Stream:
         backend = registry.backend(self.device.type)
         self._native: HostStream = backend.stream(self.device.index)
 
-    @classmethod
-    def _of(cls, device: Device, native: HostStream) -> Self:
-        """Wrap a backend's stream."""
-        stream = cls.__new__(cls)
-        stream.device, stream._native = device, native  # noqa: SLF001 - its own
-        return stream
-
     @property
     def ptr(self) -> int:
         """The CUDA stream handle; 0 is the default stream."""
@@ -261,9 +254,10 @@ def current_stream(device: object = None) -> Stream:
     >>> xdev.current_stream("cpu").ptr
     0
     """
-    chosen = as_device(device)
-    backend = registry.backend(chosen.type)
-    return Stream._of(chosen, backend.current_stream(chosen.index))  # noqa: SLF001
+    stream = Stream.__new__(Stream)  # of the backend's, where a call makes one anew
+    stream.device = where = as_device(device)
+    stream._native = registry.backend(where.type).current_stream(where.index)  # noqa: SLF001
+    return stream
 
 
 def synchronize(device: object = None) -> None:

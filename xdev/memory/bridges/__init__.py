@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from xdev.memory.pools import Pool
 
 
-__all__ = [
-    "install",
-    "installed",
-    "left_alone",
-    "uninstall",
-    "using",
-]
+__all__ = ["install", "installed", "left_alone", "uninstall", "using"]
 __dir__ = __all__.copy  # what Tab shows
 
 

@@ -7,7 +7,7 @@ from typing import Any, final
 
 from xdev import _optional
 from xdev.device.cuda import BACKEND, FORKED
-from xdev.device.streams import live_streams
+from xdev.device.streams import HANDLES, live_streams
 from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory.sources.host import host_total
 
@@ -192,9 +192,6 @@ class CudaAsyncSource:
     def trim(self, keep: int) -> None:
         """Have the driver give back."""
         self._runtime.memPoolTrimTo(self._pool, keep)
-
-
-HANDLES = 1 << 64  # every stream handle is below it
 
 
 def on_device(stream: int, index: int) -> int:

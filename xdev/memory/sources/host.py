@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -40,10 +41,14 @@ class HostSource:
     def allocate(self, nbytes: int) -> int:
         """Map ``nbytes``, from a huge page's start where they fill one."""
         slack = HUGE if nbytes >= HUGE else 0
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # a forked child has a copy
         try:
-            fresh = _map(nbytes + slack)
+            fresh = mmap.mmap(-1, nbytes + slack, flags=private)
         except (OSError, OverflowError, ValueError) as error:
             raise MemoryError(f"the system maps no {nbytes:,} B: {error}") from error
+        if slack:
+            with suppress(OSError):  # a kernel without huge pages: small ones do
+                fresh.madvise(mmap.MADV_HUGEPAGE)
         start = _start(fresh)
         address = -(-start // HUGE) * HUGE if slack else start
         self._maps[address] = fresh; return address  # fmt: skip # noqa: E702 - nothing is raised in between
@@ -86,17 +91,6 @@ class HostSource:
 def _start(memory: mmap.mmap) -> int:
     # Not .ctypes.data: that imports a module, which fails while Python shuts down.
     return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
-
-
-def _map(nbytes: int) -> mmap.mmap:
-    """Return a private anonymous mapping: a forked child writes its own copy."""
-    fresh = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if nbytes >= HUGE:
-        try:
-            fresh.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:  # a kernel without huge pages: small ones do
-            return fresh
-    return fresh
 
 
 def host_total() -> int:
