@@ -65,6 +65,8 @@ def mark(x: np.ndarray[Any, Any]) -> None:
 
 def note(x: Any, line: str = "") -> None:
     """Remember that an array was freed, and by which line, as long as it lives."""
+    if isinstance(x, np.generic):  # a number: there is nothing to free
+        return
     key = id(x)
     line = line or _noted.get(key, (None, ""))[1]
     _noted[key] = weakref.ref(x, lambda _: _noted.pop(key, None)), line

@@ -17,7 +17,6 @@ import ctypes
 import gc
 import math
 import sys
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, final
 from weakref import ref
@@ -37,13 +36,13 @@ from xdev.memory.pools import ADDRESSES
 from xdev.memory.sources.host import HostSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block, Pool
 
     #: Finds an array's chunk, None where no pool has it; leaves the array without it.
-    Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], None]]
+    Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], object]]
 
 
 #: Zeros of so many bytes, as NumPy's, are pages that the system clears when they are
@@ -422,7 +421,10 @@ def free(x: Any) -> int:
     xdev.errors.UseAfterFreeError: xdev.sum: x of shape (100000,) was freed before...
     """
     shared = sys.getrefcount(x) > ONE_NAME
-    with _exclusive(x):
+    token = object()  # one thread at a time; no lock, since a finalizer may free
+    if _being_freed.setdefault(id(x), token) is not token:
+        raise _freed.use_after_free(x)
+    try:
         _freed.refuse("xdev.memory.free", x)
         find_chunk, strip = _ways(x)
         chunk = find_chunk(x)
@@ -436,9 +438,11 @@ def free(x: Any) -> int:
             source.poison(mine, line)
         nbytes = 0 if mine is None else mine.nbytes
         strip(x, chunk)
-        if line and not isinstance(x, np.generic):
+        if line:
             _freed.note(x, line)
         return nbytes
+    finally:
+        del _being_freed[id(x)]
 
 
 def _ways(x: Any) -> Ways:
@@ -450,12 +454,8 @@ def _ways(x: Any) -> Ways:
     if type(x).__module__.startswith("cupy") and type(x) is _optional.cupy().ndarray:
         return _device_chunk, _strip_device
     device_of(x)  # raises for what is not an array
-    return lambda _: None, _note  # other libraries' arrays are theirs to give back
-
-
-def _note(x: Any, _: object) -> None:
-    if not isinstance(x, np.generic):  # a number: there is nothing to free
-        _freed.note(x)
+    # Other libraries' arrays are theirs to give back.
+    return lambda _: None, lambda x, _: _freed.note(x)
 
 
 def _seen_by_free(x: object) -> int:
@@ -468,18 +468,6 @@ def _one_name() -> int:
 
 
 ONE_NAME = _one_name()  # the references to what a caller of free() has one name for
-
-
-@contextmanager
-def _exclusive(x: Any) -> Iterator[None]:
-    """Let one thread at a time free an array; no lock, since a finalizer may free."""
-    token = object()
-    if _being_freed.setdefault(id(x), token) is not token:
-        raise _freed.use_after_free(x)
-    try:
-        yield
-    finally:
-        del _being_freed[id(x)]
 
 
 def _host_chunk(x: Any) -> Chunk | None:
@@ -508,9 +496,7 @@ def _device_chunk(x: Any) -> Chunk | None:
 
 def _fake_chunk(x: Any) -> Chunk | None:
     """Return the chunk that a fake array alone uses; None if it has no memory."""
-    from xdev.device.fake_arrays import values_of
-
-    held = [values_of(x)]
+    held = [x._values]  # noqa: SLF001 - a friend
     if held[0].base is not None:
         raise InUseError(VIEW)
     _refuse_views(held)
