@@ -85,19 +85,14 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
     if bound.dtype.kind == "f":
         free = -math.inf if inwards == "ceil" else math.inf
         bound = xp.where(xp.isnan(bound), free, bound.astype(np.float64))
-        return _whole(xp, getattr(xp, inwards)(bound), dtype)
+        bound, top = getattr(xp, inwards)(bound), float(most)
+        # Where the type has 64 bits, top is 2^63 or 2^64: one too many.
+        inside = xp.clip(bound, least, top if top <= most else math.nextafter(top, 0))
+        whole = xp.where(bound >= top, dtype.type(most), inside.astype(dtype))
+        return whole.astype(dtype, copy=False)
     first, last = ends_of(bound.dtype)
     low, high = max(least, first), min(most, last)
     return xp.clip(bound, low, high).astype(dtype)
-
-
-def _whole(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:
-    """Return whole numbers, float64, as integers, saturated."""
-    least, most = ends_of(dtype)
-    top = float(most)  # 2^63 or 2^64 where the type has 64 bits: one too many
-    inside = xp.clip(bound, least, top if top <= most else math.nextafter(top, 0))
-    over = dtype.type(most)
-    return xp.where(bound >= top, over, inside.astype(dtype)).astype(dtype, copy=False)
 
 
 @cache

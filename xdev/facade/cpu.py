@@ -389,10 +389,6 @@ def variance(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
     return _add(distances, axis, None, None, keepdims) / (count - correction)
 
 
-def _std(x: Any, **options: Any) -> Any:
-    return np.sqrt(variance(x, **options))
-
-
 #: Functions of NumPy's own arrays, not of derived classes: those that NumPy's functions
 #: of these names call in the end, and quicker ones for small arrays.
 OF_ARRAYS = Functions(
@@ -405,7 +401,7 @@ OF_ARRAYS = Functions(
         "prod": np.multiply.reduce,
         "sum": np.add.reduce,
         "mean": _mean,
-        "std": _std,
+        "std": lambda x, **options: np.sqrt(variance(x, **options)),
         "var": variance,
         "argmax": np.ndarray.argmax,
         "argmin": np.ndarray.argmin,
@@ -488,11 +484,8 @@ class HostFactory(Factory):
             raise ValueError(f"xdev.arange: {message}: use a larger step")
         return pooled(array)
 
-    def linspace(
-        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
-    ) -> Any:
-        kind = NUMPY.dtype(dtype)
-        return pooled(_linspace(start, stop, num, endpoint, False, kind))
+    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
+        return pooled(_linspace(*span, endpoint, False, NUMPY.dtype(dtype)))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)

@@ -384,7 +384,7 @@ def linspace(
         raise misplaced(linspace, more, rest)
     where = factory(device, chunks, "linspace", more)
     try:
-        return where.linspace(start, stop, num, dtype, endpoint)
+        return where.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
     except (TypeError, ValueError):
         whole_numbers("linspace", num=num)
         number_of_host("linspace", "start", start)

@@ -324,11 +324,8 @@ class CudaFactory(Factory):
             start, stop = 0, start
         return self.cupy.arange(start, stop, step, NUMPY.dtype(dtype))
 
-    def linspace(
-        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
-    ) -> Any:
-        kind = NUMPY.dtype(dtype)
-        return self.cupy.linspace(start, stop, num, endpoint, False, kind)
+    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
+        return self.cupy.linspace(*span, endpoint, False, NUMPY.dtype(dtype))
 
     def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
         kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)

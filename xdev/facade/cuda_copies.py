@@ -320,10 +320,8 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
 
 def _triangle(lower: str, x: Any, *, k: int = 0) -> Any:
     """Keep what is on a diagonal and on one side of it."""
-    word = WORDS.get(x.itemsize)
-    if x.ndim < 2 or word is None or not 0 < x.size < FAR:  # noqa: PLR2004 - a matrix
-        return NotImplemented
-    if type(k) is not int:
+    word, matrices = WORDS.get(x.itemsize), x.ndim > 1 and 0 < x.size < FAR
+    if word is None or not matrices or type(k) is not int:
         return NotImplemented
     x = straight(x)
     out, (rows, columns) = new(x.shape, x.dtype), x.shape[-2:]

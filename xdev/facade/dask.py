@@ -364,7 +364,7 @@ class CollectionFactory(Factory):
         return self._collection(count, kind, _range, start, step)
 
     def linspace(
-        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+        self, start: Any, stop: Any, num: int, *, dtype: DType, endpoint: bool
     ) -> Any:
         kind = to_numpy_dtype(dtype or np.linspace(start, stop, 1).dtype)
         return self._collection(num, kind, _spaced, start, stop, num, endpoint)

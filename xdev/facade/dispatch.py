@@ -225,7 +225,7 @@ def dispatch_all(name: str, **arrays: Any) -> Function:
     return function
 
 
-def dispatch_sequence(name: str, label: str, arrays: Any, axis: Any = None) -> Function:
+def dispatch_sequence(name: str, arrays: Any, axis: Any = None) -> Function:
     """Return the function ``name`` for a sequence of arrays: :func:`dispatch_all`."""
     if type(arrays) is list or type(arrays) is tuple:
         function = dispatch_alike(name, arrays)
@@ -234,10 +234,10 @@ def dispatch_sequence(name: str, label: str, arrays: Any, axis: Any = None) -> F
     two = hasattr(arrays, "ndim") and hasattr(axis, "ndim")  # two arrays, and no list
     one = getattr(arrays, "ndim", 2) < 2 or not hasattr(arrays, "__iter__")  # noqa: PLR2004
     if one or two:
-        raise no_sequence(name, label, arrays)
-    items = {f"{label}[{index}]": x for index, x in enumerate(arrays)}
+        raise no_sequence(name, arrays)
+    items = {f"arrays[{index}]": x for index, x in enumerate(arrays)}
     if not items:
-        raise ValueError(f"xdev.{name}: {label} is empty: give at least one array")
+        raise ValueError(f"xdev.{name}: arrays is empty: give at least one array")
     return dispatch_all(name, **items)
 
 

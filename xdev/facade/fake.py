@@ -66,10 +66,10 @@ class FakeFactory(Factory):
 
     def __init__(self, index: int) -> None:
         self.device = Device(f"fake:{index}")
-        for name in set(MAKERS) - {"asarray", "from_dlpack"}:
+        for name in set(MAKERS).difference(vars(FakeFactory)):
             setattr(self, name, partial(self._make, name, getattr(HOST, name)))
 
-    def _make(self, name: str, make: Function, *args: Any) -> Any:
+    def _make(self, name: str, make: Function, *args: Any, **options: Any) -> Any:
         """Make an array, if the device has room for it; sizes are the host's."""
         if name in SHAPED:
             shape, *value, dtype = as_shape(args[0]), *args[1:]
@@ -79,7 +79,7 @@ class FakeFactory(Factory):
             args = shape, *value, dtype
         elif name == "linspace":
             operator.index(args[2])
-        return run(f"xdev.{name}", make, *args, on=self.device)
+        return run(f"xdev.{name}", make, *args, on=self.device, **options)
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         if copy is False and not isinstance(obj, FakeArray):

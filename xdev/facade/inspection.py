@@ -338,15 +338,13 @@ def isdtype(dtype: DType, kind: Any) -> bool:
     """
     if type(kind) is str and type(dtype) in CLASSES:
         return _is_of_kind(dtype, kind)
-    kinds = kind if isinstance(kind, tuple) else (kind,)
+    own, is_of = to_numpy_dtype, np.isdtype
     library = owner_of(dtype, "isdtype", "dtype")
     if library is not None:  # it may have types that NumPy lacks, as torch.bfloat16
-        own = tuple(e if isinstance(e, str) else library.dtype(e) for e in kinds)
-        return bool(library.bound("isdtype", None)(library.dtype(dtype), own))
-    named = tuple(
-        each if isinstance(each, str) else to_numpy_dtype(each) for each in kinds
-    )
-    return bool(np.isdtype(to_numpy_dtype(dtype), named))
+        own, is_of = library.dtype, library.bound("isdtype", None)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    named = tuple(each if isinstance(each, str) else own(each) for each in kinds)
+    return bool(is_of(own(dtype), named))
 
 
 @cache
@@ -397,12 +395,8 @@ def _promoted(things: tuple[Any, ...]) -> Any:
         if counts and library is not None:
             function = library.bound("result_type", like)
             return function(*(_in_terms_of(library, each) for each in things))
-    return np.result_type(
-        *(
-            each if type(each) in PYTHON_SCALARS else numpy_dtype_of(each)
-            for each in things
-        )
-    )
+    numpys = (x if type(x) in PYTHON_SCALARS else numpy_dtype_of(x) for x in things)
+    return np.result_type(*numpys)
 
 
 def _in_terms_of(library: Library, thing: Any) -> Any:

@@ -263,7 +263,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """
     if not arrays:
         return ()
-    return tuple(dispatch_sequence("broadcast_arrays", "arrays", arrays)(*arrays))
+    return tuple(dispatch_sequence("broadcast_arrays", arrays)(*arrays))
 
 
 def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -360,7 +360,7 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     >>> xdev.concat([xdev.asarray([1, 2]), xdev.asarray([3])])
     array([1, 2, 3])
     """
-    return dispatch_sequence("concat", "arrays", arrays, axis)(arrays, axis=axis)
+    return dispatch_sequence("concat", arrays, axis)(arrays, axis=axis)
 
 
 def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
@@ -437,7 +437,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     array([[1, 2],
            [3, 4]])
     """
-    return dispatch_sequence("stack", "arrays", arrays, axis)(arrays, axis=axis)
+    return dispatch_sequence("stack", arrays, axis)(arrays, axis=axis)
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -528,8 +528,7 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     """
     if not arrays:
         return ()
-    function = dispatch_sequence("meshgrid", "arrays", arrays)
-    return tuple(function(*arrays, indexing=indexing))
+    return tuple(dispatch_sequence("meshgrid", arrays)(*arrays, indexing=indexing))
 
 
 def tril(x: Array, /, k: int = 0) -> Array:

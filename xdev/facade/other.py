@@ -17,6 +17,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
 from xdev.facade.backends import (
     HOST_SCALARS,
+    MAKERS,
     Factory,
     Library,
     to_library_dtype,
@@ -125,11 +126,6 @@ _NAMESPACES = {
     "jax": "jax.numpy",
     "torch": "array_api_compat.torch",
 }
-#: Functions that a library has under the same name, with the same arguments.
-ALIKE = (
-    *("empty", "zeros", "ones", "full", "arange"),
-    *("empty_like", "zeros_like", "ones_like", "full_like"),
-)
 
 
 @final
@@ -139,22 +135,19 @@ class OtherFactory(Factory):
     def __init__(self, library: Library, device: Any) -> None:
         self.library, self.device = library, device
         self.xp: Any = library.namespace
-        for name in ALIKE:
+        for name in set(MAKERS).difference(vars(OtherFactory)):
             setattr(self, name, partial(self._make, name))
 
     def _make(self, name: str, *args: Any) -> Any:
+        """Call the library's function, which has the same name and arguments."""
         *values, dtype = args
         return getattr(self.xp, name)(*values, **self._with(dtype))
 
     def _with(self, dtype: DType) -> dict[str, Any]:
         return {"dtype": self.library.dtype(dtype), "device": self.device}
 
-    def linspace(
-        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
-    ) -> Any:
-        return self.xp.linspace(
-            start, stop, num, endpoint=endpoint, **self._with(dtype)
-        )
+    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
+        return self.xp.linspace(*span, endpoint=endpoint, **self._with(dtype))
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
         make = self.library.bound("eye", None)

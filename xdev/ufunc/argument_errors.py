@@ -96,10 +96,10 @@ def no_values(obj: Any) -> TypeError | None:
     return None
 
 
-def no_sequence(name: str, label: str, x: Any) -> TypeError:
+def no_sequence(name: str, x: Any) -> TypeError:
     """Return the error for one array, or a number, in place of a list of arrays."""
     return TypeError(
-        f"xdev.{name}: {label} is {type_name(x)}, and must be a list or a tuple of "
+        f"xdev.{name}: arrays is {type_name(x)}, and must be a list or a tuple of "
         f"arrays: xdev.{name}([x, y])"
     )
 
