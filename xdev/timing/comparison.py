@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -465,7 +466,12 @@ def compare(
         for one in running.values():
             one.settle(number, RUN_SECONDS)
             bar.update()
-        _take_turns(list(running.values()), repeat, bar.update)
+        turns = deque(running.values())
+        for _ in range(repeat):
+            for one in turns:
+                one.sample()
+            turns.rotate(-1)  # every round starts with another candidate
+            bar.update()
     timings = {name: one.timing() for name, one in running.items()}
     baseline = next(iter(timings.values())).timings
     rows = tuple(
@@ -483,24 +489,12 @@ def compare(
     return Comparison(rows, environment())
 
 
-def _take_turns(turns: list[Candidate], rounds: int, done: Callable[[], None]) -> None:
-    for _ in range(rounds):
-        for one in turns:
-            one.sample()
-        done()
-        turns.append(turns.pop(0))  # every round starts with another candidate
-
-
 def _check_candidates(candidates: object, *more: object) -> None:
     way = 'compare({"name": function without arguments, ...})'
-    if (
-        more
-        or not isinstance(candidates, Mapping)
-        or not all(
-            isinstance(name, str) and callable(call)
-            for name, call in candidates.items()
-        )
-    ):
+    named = isinstance(candidates, Mapping) and all(
+        isinstance(name, str) and callable(f) for name, f in candidates.items()
+    )
+    if more or not named:
         given = ", ".join(map(repr, (candidates, *more)))
         raise TypeError(f"compare takes functions by name, {way}, not {given}")
     if not candidates:

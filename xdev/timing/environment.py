@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,10 +43,8 @@ def versions() -> dict[str, str | None]:
     ['array-api-compat', 'cuda-core', 'cupy', 'dask']
     """
     installed = _optional.distributions()
-    return {
-        "python": platform.python_version(),
-        "xdev": sys.modules["xdev"].__version__,
-    } | {
+    own = {"python": platform.python_version(), "xdev": sys.modules["xdev"].__version__}
+    return own | {
         library: next((installed[name] for name in names if name in installed), None)
         for library, names in LIBRARIES.items()
     }
@@ -74,13 +73,10 @@ def device_name(device: Device) -> str:
 
 def processor_name() -> str:
     """Return the processor's model name, or its architecture where none is known."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:  # not Linux
-        pass
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
 
 

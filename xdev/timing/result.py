@@ -58,12 +58,9 @@ def format_time(seconds: float, precision: int = 3) -> str:
 def _format_clock(seconds: float) -> str:
     parts = []
     for suffix, length in CLOCK_UNITS:
-        value = int(seconds / length)
-        if value > 0:
-            seconds %= length
-            parts.append(f"{value}{suffix}")
-        if seconds < 1:
-            break
+        count, seconds = int(seconds / length), seconds % length
+        if count:
+            parts.append(f"{count}{suffix}")
     return " ".join(parts)
 
 
@@ -153,20 +150,17 @@ class Timing:
     @property
     def launch_bound(self) -> bool:
         """Whether the device waited for the host, which was busy launching."""
-        if not self.queued or self.waits:
-            return False
-        return min(self.launch) >= LAUNCH_BOUND * self.best
+        busy = self.queued and not self.waits
+        return busy and min(self.launch) >= LAUNCH_BOUND * self.best
 
     @property
     def elsewhere(self) -> bool:
         """Whether work went on after that of the device's current stream was done."""
         if not self.queued:
             return False
-        late = [
-            (wall - device) * self.loops - ENDING_PART * wall * self.loops
-            for wall, device in zip(self.wall, self.device, strict=True)
-        ]
-        return min(late) > ENDING
+        times = zip(self.wall, self.device, strict=True)
+        late = [(1 - ENDING_PART) * wall - device for wall, device in times]
+        return min(late) * self.loops > ENDING
 
     @property
     def warning(self) -> str | None:

@@ -214,7 +214,7 @@ class Candidate:
     def settle(
         self,
         number: int | None,
-        seconds: float,
+        seconds: float = RUN_SECONDS,
         steps: tuple[int, ...] = (1, 2, 5),
         tell: Callable[[int, float], object] = lambda *_: None,
     ) -> None:
@@ -226,7 +226,7 @@ class Candidate:
             How many; None for the smallest whose run takes ``seconds``, of the
             ``steps`` times 1, 10, 100 ...
         seconds : float
-            How long a run takes at least [s].
+            How long a run takes at least [s]; as long as IPython's unless given.
         steps : tuple of int
             From 1 to 9, in order.
         tell : callable
@@ -283,8 +283,8 @@ class Candidate:
     def measure(
         self, number: int | None, repeat: int, precision: int = 3, **how: Any
     ) -> Timing:
-        """Make the runs of ``timeit``, which takes as long as IPython's."""
-        self.settle(number, RUN_SECONDS, **how)
+        """Make the runs of ``timeit``; ``how`` goes to :meth:`settle`."""
+        self.settle(number, **how)
         for _ in range(repeat):
             self.sample()
         return self.timing(precision)

@@ -184,9 +184,7 @@ class Ratio:
         return self.high != float("inf")
 
 
-def ratio(
-    times: Sequence[float], baseline: Sequence[float], *, margin: float = MARGIN
-) -> Ratio:
+def ratio(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
     """Compare times that were taken in the same rounds.
 
     The interval is that of the sign test: it assumes nothing of how times scatter,
@@ -196,8 +194,6 @@ def ratio(
     ----------
     times, baseline : sequence of float, length (rounds,)
         Seconds of each round [s].
-    margin : float
-        Times that differ by less than this factor are the same.
 
     Examples
     --------
@@ -207,12 +203,10 @@ def ratio(
     ratios = sorted(a / b for a, b in zip(times, baseline, strict=True))
     # How many ways the rounds, as coins, have to show 0, 1, 2, ... heads.
     ways = [comb(len(ratios), heads) for heads in range(len(ratios) + 1)]
-    return _judge(ratios, ways, margin)
+    return _judge(ratios, ways, MARGIN)
 
 
-def ratio_of_unpaired(
-    times: Sequence[float], baseline: Sequence[float], *, margin: float = MARGIN
-) -> Ratio:
+def ratio_of_unpaired(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
     """Compare times of two measurements, such as those of two days.
 
     The interval is that of the Mann-Whitney test (Hodges and Lehmann's): like
@@ -222,8 +216,6 @@ def ratio_of_unpaired(
     ----------
     times, baseline : sequence of float
         Seconds of a call in each run [s]; as many as there are of each.
-    margin : float
-        Times that differ by less than this factor are the same.
 
     Examples
     --------
@@ -231,7 +223,7 @@ def ratio_of_unpaired(
     True
     """
     ratios = sorted(a / b for a in times for b in baseline)
-    return _judge(ratios, _inversions(len(times), len(baseline)), margin)
+    return _judge(ratios, _inversions(len(times), len(baseline)), CHANGED)
 
 
 def _judge(ratios: list[float], counts: list[int], margin: float) -> Ratio:
@@ -342,7 +334,7 @@ def changes(
         {row["name"]: row["samples"] for row in each["rows"]} for each in (record, then)
     )
     both = [name for name in new if name in old]
-    ratios = {n: ratio_of_unpaired(new[n], old[n], margin=CHANGED) for n in both}
+    ratios = {n: ratio_of_unpaired(new[n], old[n]) for n in both}
     added, gone = (tuple(n for n in each if n not in both) for each in (new, old))
     return Changes(ratios, added, gone)
 

@@ -296,10 +296,7 @@ class Benchmark:
         from xdev.timing.sampling import begin
 
         candidate, result = begin(partial(f, *args, **kwargs), arguments=args)
-        candidate.settle(None, RUN_SECONDS)
-        for _ in range(REPEAT):
-            candidate.sample()
-        self.timing = candidate.timing()
+        self.timing = candidate.measure(None, REPEAT, seconds=RUN_SECONDS)
         return result
 
     def entry(self) -> dict[str, Any] | None:
