@@ -14,16 +14,16 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from xdev import _optional
 from xdev.compile import cpu_loop, digests, errors, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice, Emitter
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
-from xdev.compile.formulas import computed, is_half, stored
+from xdev.compile.formulas import Dtypes, computed, is_half, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import numpy as np
 
 JUMPS = "POP_JUMP", "JUMP_IF"  # how conditional jumps of Python's begin
 
@@ -163,9 +163,6 @@ class Body(NamedTuple):
             context.cast(builder, part, source, o.computed)
             for o, part, source in zip(self.outputs, parts, kinds, strict=True)
         ]
-
-
-Dtypes = tuple[np.dtype[Any], ...]
 
 
 @_optional.numba_unset()

@@ -13,7 +13,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import digests
-from xdev.compile.formulas import is_bfloat16, is_half
+from xdev.compile.formulas import Dtypes, is_bfloat16, is_half
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
             """Return the macros."""
 
 
-Dtypes = tuple[np.dtype[Any], ...]
 Macros = list[tuple[str, str]]
 FUNCTION = "xdev_function"
 FOLDER = Path(__file__).parent / "templates"

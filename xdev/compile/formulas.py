@@ -14,6 +14,8 @@ import numpy as np
 
 from xdev import _optional
 
+Dtypes = tuple[np.dtype[Any], ...]
+
 # Floating point exceptions, as C's ``feraiseexcept`` and its like number them.
 
 # By the processor: division by zero, overflow, underflow, an invalid value.

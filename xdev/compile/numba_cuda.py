@@ -16,14 +16,10 @@ from xdev._forks import module_lock
 from xdev.compile import cubins, numpy_functions
 from xdev.compile.digests import copied
 from xdev.compile.errors import explained
-from xdev.compile.formulas import computed
+from xdev.compile.formulas import Dtypes, computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import numpy as np
-
-    Dtypes = tuple[np.dtype[Any], ...]
 
 _lock = module_lock()  # guards the successor's idea of the current device
 

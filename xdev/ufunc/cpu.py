@@ -19,7 +19,7 @@ from numpy import ndarray
 
 from xdev import _config, native
 from xdev.compile import loops as code, threads
-from xdev.compile.formulas import BITS, is_bfloat16
+from xdev.compile.formulas import BITS, Dtypes, is_bfloat16
 from xdev.compile.threads import LINE, PYTHON_PIECES
 from xdev.errors import users_level
 from xdev.memory import hooks
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev._plain_calls import Plans
-    from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature, Specialisation
 

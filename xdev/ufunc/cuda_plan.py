@@ -6,8 +6,6 @@ import struct
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from xdev._plain_calls import SLOT
 from xdev.compile.cubins import ACCESS, BLOCK, ITEMS, Elementwise, Operand
 from xdev.compile.launch import Launch, Value
@@ -17,10 +15,12 @@ from xdev.ufunc.cuda_operands import Array, Number
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
+
+    from xdev.compile.formulas import Dtypes
+    from xdev.ufunc.cuda_layout import Shape
     from xdev.ufunc.signatures import Specialisation
 
-Dtypes = tuple[np.dtype[Any], ...]
-Shape = tuple[int, ...]
 PLANS = 512  # kept for each function; with more layouts it starts afresh
 NARROW = 2**31  # indices and offsets below this fit 32 bits
 

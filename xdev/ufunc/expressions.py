@@ -14,7 +14,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import cubins, digests
-from xdev.compile.formulas import is_half
+from xdev.compile.formulas import Dtypes, is_half
 from xdev.ufunc.inputs import resolve
 from xdev.ufunc.signatures import Specialisation
 from xdev.ufunc.ufuncs import Ufunc
@@ -22,7 +22,6 @@ from xdev.ufunc.ufuncs import Ufunc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.signatures import Signature
 
 FLOATING: tuple[str, ...]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Sequence
 
+    from xdev.compile.formulas import Dtypes
     from xdev.ufunc.signatures import Types
     from xdev.ufunc.sources import FunctionScope
 
@@ -125,9 +126,6 @@ def _parse_cores(signature: object, layout: Layout) -> Types:
                 f"{max(len(own), 1)} axes"
             )
     return types
-
-
-Dtypes = tuple[np.dtype[Any], ...]
 
 
 @final

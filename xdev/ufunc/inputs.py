@@ -14,7 +14,7 @@ import numpy as np
 
 from xdev._freed import is_freed, use_after_free
 from xdev.compile.digests import reads
-from xdev.compile.formulas import is_bfloat16
+from xdev.compile.formulas import Dtypes, is_bfloat16
 from xdev.errors import not_array, type_name
 from xdev.ufunc import sources
 from xdev.ufunc.sources import WEAK, FunctionScope, numpys
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import CodeType
 
-Dtypes = tuple[np.dtype[Any], ...]
 Labels = tuple[str, ...]
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
 DIGITS = 128  # the bits of an int that an error spells out

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.compile.formulas import is_half
+from xdev.compile.formulas import Dtypes, is_half
 from xdev.ufunc.sources import WEAK
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Kind = Any
 Kinds = tuple[Kind, ...]
-Dtypes = tuple[np.dtype[Any], ...]
 #: The kinds in which a call takes its arguments, None: as they are; and its result's.
 Called = tuple[Kinds | None, Kind]
 BOOL, FLOAT32 = np.dtype(np.bool_), np.dtype(np.float32)

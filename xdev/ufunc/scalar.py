@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 import numpy as np
 
 from xdev.compile import digests
-from xdev.compile.formulas import is_half
+from xdev.compile.formulas import Dtypes, is_half
 from xdev.errors import quoted
 from xdev.ufunc import foreign, sources
 from xdev.ufunc.inputs import (
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from xdev.ufunc.cpu import CpuLoops
     from xdev.ufunc.kinds import Called
     from xdev.ufunc.signatures import Signature
-
-Dtypes = tuple[np.dtype[Any], ...]
 
 
 @final

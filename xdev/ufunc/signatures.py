@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile import cubins
+    from xdev.compile.formulas import Dtypes
 
-Dtypes = tuple[np.dtype[Any], ...]
 #: What a call asks for, of the inputs and of the outputs; None is any.
 Signature = tuple[tuple[np.dtype[Any] | None, ...], tuple[np.dtype[Any] | None, ...]]
 # NumPy's data types, and what Numba and C call them besides.
