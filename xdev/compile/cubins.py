@@ -133,11 +133,6 @@ class Elementwise(NamedTuple):
         flat = self.template == "rows" and self.dimensions == 1
         return flat and not (self.wide or self.far)
 
-    @property
-    def span(self) -> int:
-        """Return how many elements a block computes."""
-        return BLOCK * (ITEMS if self.template == "strided" else self.lanes)
-
     def macros(self) -> Macros:
         """Return the template's macros."""
         values = {

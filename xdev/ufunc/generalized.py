@@ -181,12 +181,8 @@ class CoreFunction(Definition):
 
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the function's name and docstring, and the core dimensions."""
-        functools.update_wrapper(ufunc, self.function)
-        vars(ufunc).update(
-            __qualname__=ufunc.__qualname__.removesuffix(sources.INSIDE),
-            __doc__=self.function.__doc__ or f"{self.name}({', '.join(self.names)})",
-            signature=self.layout.text,
-        )
+        form = f"({', '.join(self.names)})"
+        sources.describe(ufunc, self.function, form, signature=self.layout.text)
 
     def check(self, name: str, **_: Any) -> None:
         """Refuse the methods of ufuncs, as NumPy does those of generalized ones."""

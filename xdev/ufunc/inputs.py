@@ -6,7 +6,7 @@ import ast
 import inspect
 import linecache
 import sys
-from dis import get_instructions, opmap
+from dis import get_instructions
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
@@ -15,7 +15,7 @@ import numpy as np
 from xdev._freed import is_freed, use_after_free
 from xdev.compile.digests import reads
 from xdev.compile.formulas import Dtypes, is_bfloat16
-from xdev.errors import not_array, type_name
+from xdev.errors import not_array, quoted, type_name
 from xdev.ufunc import sources
 from xdev.ufunc.sources import WEAK, FunctionScope, numpys
 
@@ -235,60 +235,41 @@ def _names(tree: ast.AST) -> Iterator[str]:
 
 # The parameters of a scalar function, and what it may not be.
 
-RAISE = opmap["RAISE_VARARGS"]  # every other byte of code is an instruction
 DEFERRED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 NEIGHBOURS = np.nextafter, np.spacing
 PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__")
 
 
-def counted(
-    function: Callable[..., Any], *, inside: bool
-) -> tuple[int, tuple[Any, ...]]:
-    """Return the number of inputs and the defaults of the last of them.
+def positional(
+    function: Any, needed: str, way: str, *, least: int, defaults: bool = True
+) -> Labels:
+    """Return the names of a function's parameters; refuse what cannot be compiled.
 
-    What a ufunc cannot call is refused; a function that one calls may have no inputs.
+    That is one with others than positional ones, with fewer than ``least``, or with
+    ``defaults`` where it may have none, as ``needed`` says; one whose call computes
+    nothing yet; and one that raises: ``way`` says who cannot, and what to do.
     """
-    parameters = positional(function)
-    if parameters is None or not (parameters or inside):
-        name = getattr(function, "__name__", repr(function))
-        raise TypeError(
-            f"{'a ufunc calls' if inside else 'vectorize needs'} Python functions with "
-            "positional parameters (no *args, **kwargs or keyword-only ones), not "
-            f"{name}"
-        )
-    refuse_deferred_or_raising(
-        function,
-        "a ufunc cannot do per element: return math.nan, or check the arrays before "
-        "the call",
-    )
-    return len(parameters), function.__defaults__ or ()
-
-
-def positional(function: Any) -> list[inspect.Parameter] | None:
-    """Return a Python function's parameters, None where one is not positional."""
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     python = inspect.isfunction(function)
     parameters = [*inspect.signature(function).parameters.values()] if python else []
-    return parameters if python and all(p.kind in plain for p in parameters) else None
-
-
-def refuse_deferred_or_raising(function: Callable[..., Any], way: str) -> None:
-    """Refuse a function whose call computes nothing yet, or that raises.
-
-    ``way`` says who cannot raise, and what to do.
-    """
+    fit = all(
+        p.kind in plain and (defaults or p.default is p.empty) for p in parameters
+    )
+    if not (python and fit and len(parameters) >= least):
+        name = getattr(function, "__name__", quoted(function))
+        raise TypeError(f"{needed}, not {name}")
     code = function.__code__
     if code.co_flags & DEFERRED:
         raise TypeError(
             f"{function.__name__} is async, or a generator, whose call computes "
             "nothing yet: write a plain function, without async, await and yield"
         )
-    if RAISE not in code.co_code[::2]:
-        return
-    places = (x.positions for x in get_instructions(code) if x.opcode == RAISE)
-    place = next(places, None)
-    line = (place and place.lineno) or code.co_firstlineno
-    raise TypeError(f"{function.__name__} raises, which {way}\n{shown(code, line)}")
+    for instruction in get_instructions(code):
+        if instruction.opname == "RAISE_VARARGS":
+            place = instruction.positions
+            line = shown(code, (place and place.lineno) or code.co_firstlineno)
+            raise TypeError(f"{function.__name__} raises, which {way}\n{line}")
+    return tuple(p.name for p in parameters)
 
 
 def refuse_arrays(

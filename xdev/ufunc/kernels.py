@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import warnings
 from contextlib import suppress
 from operator import getitem
@@ -18,20 +17,14 @@ from xdev._forks import module_lock
 from xdev._plain_calls import BYTES
 from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
-from xdev.errors import quoted, users_level
+from xdev.errors import users_level
 from xdev.memory.arrays import is_fake
 from xdev.ufunc import calls, foreign, literals, sources
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
-from xdev.ufunc.inputs import (
-    positional,
-    refuse,
-    refuse_arrays,
-    refuse_deferred_or_raising,
-    shown,
-)
+from xdev.ufunc.inputs import positional, refuse, refuse_arrays, shown
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import within
@@ -110,11 +103,9 @@ class Kernel:
         self._names = check_plain(function, "kernel", "def f(i, x, out)", least=2)
         places = dict.fromkeys(self._names, self._names[0])
         refuse_unwritten(function, places, unnamed=False)
-        functools.update_wrapper(self, function)
-        self.__qualname__ = self.__qualname__.removesuffix(sources.INSIDE)
+        sources.describe(self, function, f"({', '.join(self._names)})")
         self.function, self._fastmath = function, fastmath
         self._name: str = function.__name__
-        self.__doc__ = self.__doc__ or f"{self._name}({', '.join(self._names)})"
         # By kind too, since 3 == 3.0, and 1 == True.
         self._bound = functools.lru_cache(MOST, typed=True)(self._bind)
         self._plans: dict[Any, tuple[Grid, Any, Typing]] = {}
@@ -458,23 +449,15 @@ def check_plain(
     function: Callable[..., Any], decorator: str, form: str, least: int = 0
 ) -> tuple[str, ...]:
     """Return the names of a function's parameters, of which there are some."""
-    parameters = positional(function)
-    if (
-        parameters is None
-        or len(parameters) < least
-        or any(p.default is not inspect.Parameter.empty for p in parameters)
-    ):
-        name = getattr(function, "__name__", quoted(function))
-        raise TypeError(
-            f"{decorator} needs a Python function, {form}, without defaults, *args or "
-            f"**kwargs, not {name}"
-        )
-    refuse_deferred_or_raising(
+    return positional(
         function,
+        f"{decorator} needs a Python function, {form}, without defaults, *args or "
+        "**kwargs",
         "compiled code cannot: write a mark into an array, and look at it after the "
         "call",
+        least=least,
+        defaults=False,
     )
-    return tuple(p.name for p in parameters)
 
 
 def refuse_unwritten(

@@ -5,7 +5,6 @@ What is decided here (the dtypes of literals and results) holds on every device.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +21,7 @@ from xdev.ufunc import foreign, sources
 from xdev.ufunc.inputs import (
     CountingParameters,
     check,
-    counted,
+    positional,
     refuse_arrays,
     refuse_neighbours,
 )
@@ -58,14 +57,22 @@ class ScalarFunction(Definition):
         fastmath: bool = False,
         inside: bool = False,
     ) -> None:
-        self.nin, self.defaults = counted(function, inside=inside)
+        self.labels = positional(
+            function,
+            f"{'a ufunc calls' if inside else 'vectorize needs'} Python functions with "
+            "positional parameters (no *args, **kwargs or keyword-only ones)",
+            "a ufunc cannot do per element: return math.nan, or check the arrays "
+            "before the call",
+            least=0 if inside else 1,
+        )
+        self.nin, self.defaults = len(self.labels), function.__defaults__ or ()
         self.function = function
-        self.labels = function.__code__.co_varnames[: self.nin]
         self.name: str = function.__name__
         self.doc: str = inspect.getdoc(function) or ""
         self.signatures = tuple(signatures)
         self.fastmath = fastmath
-        self._nout: int | None = (len(signatures[0][1]) or None) if signatures else None
+        #: The number of outputs, None until it is known.
+        self.nout = (len(signatures[0][1]) or None) if signatures else None
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
         self._device_functions: dict[Any, Any] = {}
@@ -80,14 +87,9 @@ class ScalarFunction(Definition):
 
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the function's name, docstring and signature."""
-        functools.update_wrapper(ufunc, self.function)
         own = inspect.signature(self.function).parameters
         signature = of_a_call(own.values())
-        vars(ufunc).update(
-            __qualname__=ufunc.__qualname__.removesuffix(sources.INSIDE),
-            __signature__=signature,
-            __doc__=self.function.__doc__ or f"{self.name}{signature}",
-        )
+        sources.describe(ufunc, self.function, signature, __signature__=signature)
 
     def check(self, name: str, **operands: Any) -> None:
         """Refuse nothing: arrays of all libraries may meet on one device."""
@@ -97,11 +99,6 @@ class ScalarFunction(Definition):
         from xdev.ufunc.cpu import CpuLoops
 
         return CpuLoops(self, ufunc._identity, ufunc.plans)  # noqa: SLF001 - its own
-
-    @property
-    def nout(self) -> int | None:
-        """The number of outputs, None until it is known."""
-        return self._nout
 
     def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle a ufunc by the Python function and the options."""
@@ -114,7 +111,7 @@ class ScalarFunction(Definition):
         if args:
             natives = [foreign.to_native(x, self.name) for x in args]
             return len(self.specialise(self.resolve(natives)).outputs)
-        if self._nout is None:
+        if self.nout is None:
             probes = [inputs for inputs, _ in self.signatures]
             for inputs in probes or [(np.dtype(char),) * self.nin for char in "dlD"]:
                 try:
@@ -122,7 +119,7 @@ class ScalarFunction(Definition):
                     break
                 except TypeError:
                     continue
-        return self._nout or 1
+        return self.nout or 1
 
     @property
     def types(self) -> list[str]:
@@ -222,10 +219,10 @@ class ScalarFunction(Definition):
         rules = Rules(taken, outputs, working=self.counts.working(taken))
         inferred, digest = self._typing(function, rules)
         outputs = outputs or inferred
-        if self._nout is None:
-            self._nout = len(outputs)
-        if not len(inferred) == len(outputs) == self._nout:
-            message = f"{self.name} returns {len(inferred)} values, not {self._nout}"
+        if self.nout is None:
+            self.nout = len(outputs)
+        if not len(inferred) == len(outputs) == self.nout:
+            message = f"{self.name} returns {len(inferred)} values, not {self.nout}"
             raise TypeError(message)
         make = cache(lambda: self._typed(function, rules).function)
         unchanged = partial(_has, function, rules, digest)

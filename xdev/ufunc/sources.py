@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import hashlib
 import linecache
 import sys
 from dis import get_instructions
-from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, final
 
@@ -58,6 +58,21 @@ def rebuilt(
     )
     new.__qualname__, new.__module__ = function.__qualname__, function.__module__
     return new
+
+
+def describe(
+    decorated: Any, function: Callable[..., Any], form: object, **own: object
+) -> None:
+    """Give what a decorator made of a function its name, docstring and module.
+
+    Without a docstring it has the function's ``form``, in brackets.
+    """
+    functools.update_wrapper(decorated, function)
+    vars(decorated).update(
+        own,
+        __qualname__=function.__qualname__.removesuffix(INSIDE),
+        __doc__=function.__doc__ or f"{function.__name__}{form}",
+    )
 
 
 def undecorated(function: Any) -> Any:
@@ -145,7 +160,7 @@ def _texts(code: CodeType) -> Iterator[str]:
         yield from sys.orig_argv[1:]
 
 
-@lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=8)
 def _parsed(text: str) -> tuple[tuple[ast.FunctionDef, ...], tuple[str, ...]]:
     """Return a file's functions, and the names that its module imports.
 
