@@ -155,7 +155,7 @@ def test_integers_inside_wrap_as_numpys(function, instructions):
 def test_no_compilers_own_error_gets_out(adapter, written, body, words):
     function = written(body)
     with pytest.raises(TypeError) as refused:
-        adapter(function, dtypes("f"), dtypes("f"), "f", (9, 0))
+        adapter(function, dtypes("f"), dtypes("f"), (9, 0))
 
     first, second = str(refused.value).splitlines()
     assert first.startswith("cannot compile f(float32) for CUDA: ")
@@ -180,7 +180,7 @@ WITHOUT_A_NAME = """
 import numpy as np; vars(np).pop('row_stack', None)
 from xdev.compile import numba_cuda
 f4 = (np.dtype('f4'),)
-code = numba_cuda.ltoir(lambda x: x + x, f4, f4, 'f', (9, 0))
+code = numba_cuda.ltoir(lambda x: x + x, f4, f4, (9, 0))
 from numba import cuda
 kernel = lambda x: None
 cuda.compile(kernel, 'void(int32)', cc=(9, 0))

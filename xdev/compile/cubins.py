@@ -312,7 +312,7 @@ def cubin(
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    code = adapter()(function, inputs, outputs, FUNCTION, capability, fastmath=fastmath)
+    code = adapter()(function, inputs, outputs, capability, fastmath=fastmath)
     entry, macros = kernel.entry, kernel.macros()
     return build(kernel.template, entry, macros, code, capability, fastmath=fastmath)
 

@@ -306,7 +306,9 @@ def refuse_faults(
         own = place is not None and not any(
             map(Path(place[1]).is_relative_to, libraries)
         )
-        if not own and _is_borne(kind, args):
+        borne = issubclass(kind, BORNE) or (args and str(args[0]).startswith(UNHEARD))
+        # Without words it is the end of a point whose bounds were checked: reported.
+        if not own and (borne or (issubclass(kind, IndexError) and not args)):
             continue
         words = (arg for arg in args or () if isinstance(arg, str | int | float))
         what = ": ".join((kind.__name__, *map(str, words)))
@@ -316,14 +318,6 @@ def refuse_faults(
         if own:
             message += f'\nFile "{place[1]}", line {place[2]}'
         raise compile_error(function, shown, RuntimeError(message))
-
-
-def _is_borne(kind: type[BaseException], args: Any) -> bool:
-    """Say whether an error of Numba's own never happens, or is told of otherwise."""
-    if issubclass(kind, BORNE) or (args and str(args[0]).startswith(UNHEARD)):
-        return True
-    # Without words it is the end of a point whose bounds were checked: reported.
-    return issubclass(kind, IndexError) and not args
 
 
 def _raised(text: str) -> Iterator[tuple[Any, Any, Any]]:

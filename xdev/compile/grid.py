@@ -268,13 +268,14 @@ class KernelMemory:
         following, values = iter(layouts), []
         for place, (argument, core) in enumerate(zip(arguments, cores, strict=True)):
             if argument.ndim is None:  # a number for all, perhaps where an array is
-                data = self._number(place)
+                byte = self.target.cgutils.ir.IntType(8)
+                data = self._place(HEADER + SLOT * place, byte)
                 shape = [self.int64(1)] * (core.ndim or 0)
                 strides = [self.int64(core.dtype.itemsize)] * len(shape)
             else:
                 data, shape, strides = next(following)
                 for i, step in zip(index, strides[:loop], strict=True):
-                    data = self.moved(data, builder.mul(i, step))
+                    data = builder.gep(data, [builder.mul(i, step)], inbounds=True)
                 shape, strides = shape[loop:], strides[loop:]
             values.append(self.value(core, data, shape, strides))
         return values
@@ -293,20 +294,12 @@ class KernelMemory:
         """Return an address as a ``char*``."""
         return self.builder.inttoptr(address, self.target.cgutils.voidptr_t)
 
-    def moved(self, data: Any, offset: Any) -> Any:
-        """Return a ``char*`` so many bytes further."""
-        return self.builder.gep(data, [offset], inbounds=True)
-
     def _layout(self, index: int, widen: str) -> Any:
         """Return a word of a shape or of strides."""
         if not self._narrow:
             return self.word(index)
         half = self._place(index, self.target.cgutils.ir.IntType(32))
         return getattr(self.builder, widen)(self.builder.load(half), self.int64)
-
-    def _number(self, place: int) -> Any:
-        """Return where the bytes of an argument's number are, a ``char*``."""
-        return self._place(HEADER + SLOT * place, self.target.cgutils.ir.IntType(8))
 
     def _place(self, index: int, kind: Any) -> Any:
         offset = self.int64(index * WORD)

@@ -98,20 +98,12 @@ def _check_result(grid: Grid, returned: Any) -> None:
         raise errors.compile_error(grid.function, grid.shown, flaw)
 
 
-def _call(memory: KernelMemory, compiled: Any, values: Sequence[Any]) -> None:
-    """Emit a call of a compiled function; an exception ends this call alone."""
-    context = memory.context
-    context.active_code_library.add_linking_library(compiled.library)
-    context.call_internal_no_propagate(
-        memory.builder, compiled.fndesc, compiled.signature, values
-    )
-
-
 def _loop(
     grid: Grid, compiled: Any, memory: KernelMemory, start: Any, stop: Any
 ) -> None:
     """Emit the loop over rows of points, and the one along a row."""
-    builder, cgutils = memory.builder, memory.target.cgutils
+    builder, context, cgutils = memory.builder, memory.context, memory.target.cgutils
+    context.active_code_library.add_linking_library(compiled.library)
     _, height, width = map(memory.word, range(DIMENSIONS))
     loaded = grid.load(memory)
     if grid.cores is not None:  # which tell of floating point errors, as ufuncs do
@@ -137,7 +129,11 @@ def _loop(
     end = builder.add(begin, count, flags=["nsw"])
     along = cgutils.for_range_slice(builder, begin, end, begin.type(1), begin.type)
     with along as (k, _):
-        _call(memory, compiled, grid.operands(memory, (i, j, k), loaded))
+        values = grid.operands(memory, (i, j, k), loaded)
+        # An exception ends this call alone.
+        context.call_internal_no_propagate(
+            builder, compiled.fndesc, compiled.signature, values
+        )
     following = builder.add(first, count, flags=["nsw"])
     builder.store(following, point)
     builder.cbranch(builder.icmp_signed("<", following, stop), body, done)
@@ -203,7 +199,7 @@ def ltoir(grid: Grid, capability: tuple[int, int], *, narrow: bool) -> bytes:
     ):
         try:
             return numba_cuda.compiled(
-                entry, signature, FUNCTION, capability, fastmath=grid.fastmath
+                entry, signature, capability, fastmath=grid.fastmath
             )
         except Exception:
             # Numba knows the line; numba-cuda does not where it calls in between.

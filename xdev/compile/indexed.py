@@ -16,7 +16,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import cpu, cubins, digests, loops
-from xdev.compile.cubins import FUNCTION, cpp_name
+from xdev.compile.cubins import cpp_name
 from xdev.compile.formulas import computed
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     def make() -> tuple[bytes, str]:
         reads, writes = (INDEX, *kernel.parameters), (result,) * kernel.lanes
         function = closed(kernel.function)
-        code = cubins.adapter()(function, reads, writes, FUNCTION, capability)
+        code = cubins.adapter()(function, reads, writes, capability)
         macros = cubins.function_macros({"LANES": kernel.lanes}, reads, writes)
         types = ",".join(map(cpp_name, (result, *kernel.parameters)))
         entry = f"xdev::indexed<{types}>"

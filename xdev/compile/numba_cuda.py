@@ -28,15 +28,14 @@ def ltoir(
     function: Callable[..., Any],
     inputs: Dtypes,
     outputs: Dtypes,
-    symbol: str,
     capability: tuple[int, int],
     *,
     fastmath: bool = False,
 ) -> bytes:
     """Compile a scalar function to LTO-IR with a pointer for each operand.
 
-    In C it is ``void symbol(const T1*, ..., Tout*)``, which holds for every dtype:
-    complex numbers, bools and several results have no common way by value.
+    In C it is ``void xdev_function(const T1*, ..., Tout*)``, which holds for every
+    dtype: complex numbers, bools and several results have no common way by value.
 
     Parameters
     ----------
@@ -44,8 +43,6 @@ def ltoir(
         A Python function of scalars; it returns a tuple where it has several results.
     inputs, outputs : tuple of numpy.dtype
         What it takes and what its results are cast to; halves are float32 there.
-    symbol : str
-        The C name.
     capability : (int, int)
         The compute capability to compile for, as in ``(9, 0)``. No GPU is needed.
     fastmath : bool
@@ -69,14 +66,13 @@ def ltoir(
     signature = types.void(*pointers)
     options = {"fastmath": fastmath, "wrapping": True}
     with explained(function, inputs, " for CUDA"):
-        return compiled(elementwise, signature, symbol, capability, **options)
+        return compiled(elementwise, signature, capability, **options)
 
 
 @_optional.numba_unset()
 def compiled(
     function: Callable[..., Any],
     signature: Any,
-    symbol: str,
     capability: tuple[int, int],
     *,
     fastmath: bool,
@@ -90,7 +86,7 @@ def compiled(
         A Python function.
     signature : Numba signature
         Its types; a tuple's items are passed one by one.
-    symbol, capability, fastmath
+    capability, fastmath
         As :func:`ltoir` takes them.
     wrapping : bool
         As :func:`xdev.compile.numpy_functions.served` takes it.
@@ -103,7 +99,7 @@ def compiled(
             cc=capability,
             device=True,
             abi="c",
-            abi_info={"abi_name": symbol},
+            abi_info={"abi_name": cubins.FUNCTION},
             output="ltoir",
             fastmath=fastmath,
         )
@@ -170,7 +166,6 @@ def mlir_ltoir(
     function: Callable[..., Any],
     inputs: Dtypes,
     outputs: Dtypes,
-    symbol: str,
     capability: tuple[int, int],
     *,
     fastmath: bool = False,
@@ -190,7 +185,7 @@ def mlir_ltoir(
             types.void(*pointers),
             cc=capability,
             device=True,
-            abi_info={"abi_name": symbol},
+            abi_info={"abi_name": cubins.FUNCTION},
             output="ltoir",
             fastmath=fastmath,
         )
