@@ -191,14 +191,14 @@ def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
     state = pool.state
 
     def view(heap: Heap, _: object) -> list[dict[str, Any]]:
-        chunk_states, small = ChunkStates(state, heap), 2 * heap.policy.small
+        chunk_states = ChunkStates(state, heap)
         return [
             {
                 "device": number,
                 "address": segment.address,
                 "total_size": segment.nbytes,
                 "stream": segment.first.stream,
-                "segment_type": "small" if segment.nbytes <= small else "large",
+                "segment_type": "small" if heap.is_small(segment) else "large",
                 "segment_pool_id": (0, 0),
                 "is_expandable": False,
                 "frames": [],
@@ -358,10 +358,9 @@ def _draw_pool(part: Any, snapshot: Mapping[str, Any], number: int) -> None:
     if allocated:
         at = max(range(len(allocated)), key=allocated.__getitem__)
         peak = state_after(snapshot, number, 1 + at)
-        in_use, step = _mib(allocated), {"step": "post", "linewidth": 0}
-        held = {"color": EDGE, "where": "post", "label": "reserved"}
-        time.step(seconds, _mib(reserved), **held)
-        time.fill_between(seconds, in_use, color=USED, label="in use", **step)
+        time.step(seconds, _mib(reserved), color=EDGE, where="post", label="reserved")
+        step = {"step": "post", "linewidth": 0}
+        time.fill_between(seconds, _mib(allocated), color=USED, label="in use", **step)
         time.axvline(seconds[at], color=EDGE, linestyle=":", label="most in use")
         time.set_ylim(bottom=0)
         time.set(xlabel="time [s]", ylabel="memory [MiB]")

@@ -23,7 +23,7 @@ from xdev.memory import hooks
 from xdev.memory.blocks import Heap, lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
@@ -156,8 +156,6 @@ class DeferredFrees:
         self._recorded: deque[tuple[list[Any], Chunk]] = deque()
         self._first: int | None = None  # the first stream that asked
         self._several = False  # whether another has
-        source: Any = state.source
-        self._retired: Callable[[], Iterable[int]] = getattr(source, "retired", tuple)
 
     def drop(self, chunk: Chunk) -> None:
         """Take a marked chunk that came back."""
@@ -228,7 +226,7 @@ class DeferredFrees:
             for chunk in state.decide(Heap.unlisted) or ():
                 state.mark(chunk, (stream,))
             self._several = True  # not before: an exception may come between
-        for handle in self._retired():
+        for handle in getattr(state.source, "retired", tuple)():
             for chunk in state.decide(methodcaller("inherit", handle, stream)) or ():
                 state.mark(chunk, (stream,))
 
