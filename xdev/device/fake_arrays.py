@@ -51,6 +51,8 @@ DOWNLOADS = (
     *("item", "tobytes", "tolist"),
     *("__bool__", "__int__", "__float__", "__complex__"),
 )
+#: Attributes that can be set.
+SETTABLE = ("imag", "real", "shape")
 #: By their names in NumPy's functions: the parameters that are integers of Python's, or
 #: sequences of them; and the one truth.
 INTEGERS = frozenset(
@@ -208,6 +210,31 @@ class FakeArray:
         return str(self._values)
 
 
+def _unwrapped(
+    name: str, arrays: dict[str, Any], counts: bool, x: Any, label: str
+) -> Any:
+    """Return an argument with the values behind fake arrays; note all arrays."""
+    kind = type(x)
+    if isinstance(x, Remains):
+        raise use_after_free(x, name)
+    if isinstance(x, NUMBERS):
+        return x
+    if kind is tuple or kind is list:
+        if label.count("[") == DEEPEST:
+            raise ValueError(
+                f"{name}: a list is in itself, or {DEEPEST} in one another"
+            )
+        return kind(
+            _unwrapped(name, arrays, counts, y, f"{label}[{i}]")
+            for i, y in enumerate(x)
+        )
+    if kind is FakeArray and counts:
+        _refuse_integer(name, x, label)
+    if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
+        arrays[label] = x
+    return x._values if kind is FakeArray else x  # noqa: SLF001 - a friend
+
+
 def _refuse_integer(name: str, x: Any, label: str) -> None:
     """Refuse an array where Python's integers belong."""
     parameter, inside, _ = label.partition("[")
@@ -310,30 +337,11 @@ def run(
         An array stands where Python's integers belong.
     """
     arrays: dict[str, Any] = {}
-
-    def unwrapped(x: Any, label: str) -> Any:
-        """Return an argument with the values behind fake arrays; note all arrays."""
-        kind = type(x)
-        if isinstance(x, Remains):
-            raise use_after_free(x, name)
-        if isinstance(x, NUMBERS):
-            return x
-        if kind is tuple or kind is list:
-            if label.count("[") == DEEPEST:
-                raise ValueError(
-                    f"{name}: a list is in itself, or {DEEPEST} in one another"
-                )
-            return kind(unwrapped(y, f"{label}[{i}]") for i, y in enumerate(x))
-        if kind is FakeArray and counts:
-            _refuse_integer(name, x, label)
-        if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
-            arrays[label] = x
-        return x._values if kind is FakeArray else x  # noqa: SLF001 - a friend
-
+    inside = partial(_unwrapped, name, arrays, counts)
     first = names or tuple("xyz")
     labels = chain(first, (f"argument {number}" for number in count(len(first) + 1)))
-    values = list(map(unwrapped, args, labels))
-    named = {key: unwrapped(x, key) for key, x in options.items()}
+    values = list(map(inside, args, labels))
+    named = {key: inside(x, key) for key, x in options.items()}
     devices = (x.device for x in arrays.values() if type(x) is FakeArray)
     where = on or next(devices, FIRST)
     for label, x in arrays.items():
@@ -394,7 +402,7 @@ def _attribute(name: str) -> Any:
     def set_(self: Any, value: Any) -> None:
         run(f"x.{name} = y", getattr(np.ndarray, name).__set__, self, value)
 
-    settable = set_ if name in ("imag", "real", "shape") else None
+    settable = set_ if name in SETTABLE else None
     return property(get, settable, doc=f"As ``numpy.ndarray.{name}``.")
 
 
