@@ -108,7 +108,7 @@ def _make(where: Device, kind: str) -> Pool:
 def owner(device: object, kind: str | None) -> Device:
     """Return a device, ready for use; refuse one that has no memory of a kind."""
     where = as_device(device)
-    kinds = KINDS[where.type]
+    kinds = KINDS.get(where.type, ())  # a backend of others may have no pools
     if kind is not None and kind not in kinds:
         raise _unknown(kind, kinds, f"{where} has")
     return where
