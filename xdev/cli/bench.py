@@ -137,23 +137,11 @@ ROWS: dict[str, tuple[tuple[str, ...], Callable[[Stage], Call]]] = {
 }
 
 
-def contest(
-    n: int, dtype: np.dtype[Any], device: Device
-) -> tuple[dict[str, Call], dict[str, str]]:
-    """Return the rows that can be timed here, and for each other row why it cannot.
-
-    Parameters
-    ----------
-    n : int
-        Elements of each array.
-    dtype : numpy.dtype
-        Their type.
-    device : Device
-        The device under test.
-    """
-    stage, candidates, left_out = Stage(n, dtype, device), {}, {}
+def contest(stage: Stage) -> tuple[dict[str, Call], dict[str, str]]:
+    """Return the rows that can be timed here, and for each other row why it cannot."""
+    candidates, left_out = {}, {}
     for name, (devices, make) in ROWS.items():
-        if device.type not in devices:
+        if stage.device.type not in devices:
             other = devices[0]
             left_out[name] = Device(other).reason or f"they are of --device {other}"
             continue
@@ -235,7 +223,7 @@ def run(options: argparse.Namespace) -> int:
                 raise ConfigurationError(f"the baseline has {key} {old}, not {value}")
         verdict.check_machine(environment(), options.baseline)
     dtype = np.dtype(options.dtype)
-    candidates, left_out = contest(options.n, dtype, device)
+    candidates, left_out = contest(Stage(options.n, dtype, device))
     moved = {  # where its arrays are, a call reads two and writes one
         name: 3 * options.n * dtype.itemsize
         for name in candidates
