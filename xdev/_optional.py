@@ -31,13 +31,8 @@ CUDA_EXTRA = (
 )
 #: Where Numba keeps its settings, and those that numba_unset() sets back.
 CONFIGS = ("numba.core.config", "numba.cuda.core.config")
-UNSET = {
-    "BOUNDSCHECK": None,
-    "DEBUGINFO_DEFAULT": 0,
-    "CUDA_DEBUGINFO_DEFAULT": 0,
-    "DISABLE_JIT": 0,
-    "OPT": 3,
-}
+OFF = ("DEBUGINFO_DEFAULT", "CUDA_DEBUGINFO_DEFAULT", "DISABLE_JIT")
+UNSET = {"BOUNDSCHECK": None, "OPT": 3, **dict.fromkeys(OFF, 0)}
 _AGAIN = "python -m pip install . in xdev's checkout"
 
 

@@ -21,15 +21,13 @@ class Progress:
     ----------
     title : str
         What is done.
-    total : int, optional
+    total : int or None
         How many steps there are, where that is known.
     shown : bool
         Whether it is asked for.
     """
 
-    def __init__(
-        self, title: str, total: int | None = None, *, shown: bool = True
-    ) -> None:
+    def __init__(self, title: str, total: int | None, *, shown: bool = True) -> None:
         self._title, self._total, self._done = title, total, 0
         self._start = self._shown_at = time.monotonic()
         self._shown = bool(shown and sys.stderr) and (

@@ -226,7 +226,9 @@ def reasons_of(markers: Iterable[Any]) -> dict[str, str]:
                 f"the marker takes one backend and a reason, or keywords: {marker}"
             )
         for name in (*marker.args, *exceptions):
-            _check(name)
+            if not isinstance(name, str) or name not in BACKENDS:
+                valid = ", ".join(BACKENDS)
+                raise ValueError(f"{name!r} is not a backend: use one of {valid}")
         left_out = [({name}, f"{name} is not supported") for name in marker.args]
         for keyword, wanted in keywords.items():
             if keyword not in KEYWORDS:
@@ -237,11 +239,6 @@ def reasons_of(markers: Iterable[Any]) -> dict[str, str]:
             for name in names - exceptions:
                 reasons.setdefault(name, reason or why)
     return reasons
-
-
-def _check(name: object) -> None:
-    if not isinstance(name, str) or name not in BACKENDS:
-        raise ValueError(f"{name!r} is not a backend: use one of {', '.join(BACKENDS)}")
 
 
 @final
