@@ -86,6 +86,14 @@ def hide(error: BaseException | None) -> None:
                     entry.tb_frame.f_locals[HIDDEN] = True
 
 
+def frames_from(error: BaseException, filename: str) -> TracebackType | None:
+    """Return an error's traceback from the first frame of a file on, None without."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_code.co_filename != filename:
+        frames = frames.tb_next
+    return frames
+
+
 @contextmanager
 def _without_wordings(error: BaseException | None) -> Iterator[None]:
     """Leave out, for now, the causes that errors of xdev's reword."""

@@ -57,11 +57,8 @@ def parser() -> Parser:
         "--version", action="version", version=f"xdev {xdev.__version__}"
     )
     commands = whole.add_subparsers(required=True, metavar="command")
-    for add in (
-        *(doctor.add_to, info.add_to, info.add_cache_to),
-        *(bench.add_to, timeit.add_to, memory.add_to),
-    ):
-        add(commands)
+    for module in (doctor, info, bench, timeit, memory):
+        module.add_to(commands)
     return whole
 
 

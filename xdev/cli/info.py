@@ -91,8 +91,9 @@ def in_columns(text: str, indent: int) -> str:
     )
 
 
-def add_cache_to(commands: Any) -> None:
-    """Add ``xdev cache`` to a parser's commands."""
+def add_to(commands: Any) -> None:
+    """Add ``xdev info`` and ``xdev cache`` to a parser's commands."""
+    add_json_to(add_command(commands, "info", run))
     command = add_command(commands, "cache", listed)
     about = f"list more than the latest {LATEST}"
     command.add_argument("--all", action="store_true", help=about)
@@ -106,7 +107,7 @@ def add_cache_to(commands: Any) -> None:
     about = f"names likewise (default: {','.join(DTYPES)})"
     warm.add_argument("--dtypes", type=names, default=DTYPES, help=about)
     add_json_to(command)
-    for action in (clear, warm, add_command(actions, "path", folder_of)):
+    for action in (clear, warm, add_command(actions, "path", told_of_folder)):
         add_json_to(action, default=argparse.SUPPRESS)  # or it undoes cache --json
 
 
@@ -223,7 +224,7 @@ def _warm(function: Callable[..., Any], x: Any) -> None:
                 function(*arguments)
 
 
-def folder_of(options: argparse.Namespace) -> int:
+def told_of_folder(options: argparse.Namespace, text: str = "", **facts: object) -> int:
     """Print the folder.
 
     Examples
@@ -231,11 +232,6 @@ def folder_of(options: argparse.Namespace) -> int:
       xdev cache path                where compiled code is kept
       du -sh "$(xdev cache path)"    what it takes on disk
     """
-    return told_of_folder(options)
-
-
-def told_of_folder(options: argparse.Namespace, text: str = "", **facts: object) -> int:
-    """Print the cache's folder and what became of it, in words or as JSON."""
     folder = str(_config.cache_dir())
     if options.json:
         print_json({"folder": folder, **facts})
@@ -264,11 +260,6 @@ def cache_summary() -> dict[str, str]:
             f"nothing is kept on disk, only in each process: {problem}; {OWN_FOLDER}"
         )
     return lines
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to a parser's commands."""
-    add_json_to(add_command(commands, "info", run))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -127,19 +127,12 @@ def _run(words: list[str]) -> tuple[int, object]:
         print(end.code, file=sys.stderr)
         return 1, end
     except BaseException as error:  # noqa: BLE001 - a report is wanted all the same
-        _show(error, words[0])
+        # From where the program begins, as Python shows it that runs the program.
+        error.__traceback__ = _tracebacks.frames_from(error, words[0])
+        _tracebacks.show(type(error), error, error.__traceback__)
         return 1, error
     finally:
         sys.argv, sys.path = before
-
-
-def _show(error: BaseException, program: str) -> None:
-    """Print an error from where the program begins, as Python does that runs it."""
-    frames = error.__traceback__
-    while frames and frames.tb_frame.f_code.co_filename != program:
-        frames = frames.tb_next
-    error.__traceback__ = frames
-    _tracebacks.show(type(error), error, frames)
 
 
 def _write(options: argparse.Namespace, saved: dict[str, Any] | None = None) -> None:

@@ -12,7 +12,7 @@ import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from xdev._tracebacks import show
+from xdev._tracebacks import frames_from, show
 from xdev.cli.info import add_command, add_json_to, print_json
 from xdev.timing.sampling import SOURCE, begin_code
 
@@ -91,9 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _is_of_the_user(error: BaseException) -> bool:
     """Say whether the user's code raised it, or the user; leave its own calls alone."""
-    frames = error.__traceback__
-    while frames and frames.tb_frame.f_code.co_filename != SOURCE:
-        frames = frames.tb_next
+    frames = frames_from(error, SOURCE)
     wrong = isinstance(error, SyntaxError) and error.filename == SOURCE
     wrong = wrong or isinstance(error, UnicodeEncodeError)  # bytes of no encoding
     if frames or wrong or isinstance(error, KeyboardInterrupt):
