@@ -94,11 +94,6 @@ class Queue:
         self.count, self.end = 0, 0.0
         self.after: dict[int, int] = {}
 
-    def add(self, now: float, seconds: float) -> None:
-        """Queue work at a time that takes so long [s]."""
-        self.count += 1
-        self.end = max(self.end, now) + seconds
-
     def wait(self, event: SimulatedEvent) -> None:
         """Let later work wait for an event."""
         checked(event, SimulatedEvent)
@@ -363,7 +358,6 @@ class SimulatedDevice:
         self._lock = threading.RLock()  # guards all of the device
         self._local = threading.local()
         self._handles: list[int] = []  # of destroyed streams: the last goes out first
-        self._streams = 0  # how many handles there are
         self._live: dict[int, Queue] = {}
         self._orphans: list[Queue] = []  # destroyed; the host does not know them done
         self.null = SimulatedStream(self, self._open(0))
@@ -371,10 +365,9 @@ class SimulatedDevice:
     def stream(self) -> SimulatedStream:
         """Make a stream; it gets the handle of the last one destroyed, if any."""
         with self.call():
-            if not self._handles:
-                self._streams += 1
-                self._handles.append(HANDLES * self._streams)
-            return SimulatedStream(self, self._open(self._handles.pop()))
+            # Without a free one, as many handles are live as there are, and the null.
+            handle = self._handles.pop() if self._handles else HANDLES * len(self._live)
+            return SimulatedStream(self, self._open(handle))
 
     def current_stream(self) -> SimulatedStream:
         """Return the stream whose ``with`` block this thread is in, or the default."""
@@ -443,7 +436,8 @@ class SimulatedDevice:
         if seconds is None:
             seconds = 10.0 ** self._random.uniform(*DRAWN)
         queue = checked(stream, SimulatedStream)._queue  # noqa: SLF001 - one module
-        queue.add(self.now, seconds)
+        queue.count += 1
+        queue.end = max(queue.end, self.now) + seconds
         return queue
 
     def mark_point(self, queue: Queue) -> SimulatedEvent:
@@ -511,8 +505,7 @@ class SimulatedDevice:
         return queue
 
     def _find(self, handle: int) -> Queue:
-        try:
-            return self._live[handle]
-        except KeyError:
+        if handle not in self._live:
             message = f"there is no stream of handle {handle:#x}, or no more"
-            raise RuntimeError(message) from None
+            raise RuntimeError(message)
+        return self._live[handle]
