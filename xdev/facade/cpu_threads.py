@@ -100,7 +100,7 @@ def _by_loop(
 
 
 def _folded(
-    ufunc: Any, errors: Errors, x: Any, axis: Axes, dtype: Any, keepdims: bool
+    ufunc: Any, errors: Errors, x: Any, axis: Axes, keepdims: bool, dtype: Any = None
 ) -> Any:
     """Fold along axes, all elements part by part; None: NumPy must do or refuse it."""
     try:
@@ -156,19 +156,12 @@ def _along(
 def reduction(ufunc: Any) -> Function:
     """Return what folds by a ufunc."""
 
-    def function(
-        plain: Function,
-        x: Any,
-        *,
-        axis: Axes = None,
-        dtype: Any = None,
-        keepdims: bool = False,
-    ) -> Any:
+    def function(plain: Function, x: Any, **options: Any) -> Any:
         result, errors = None, Errors()
         if x.dtype.kind in NUMBERS:  # threads share no objects
-            result = _folded(ufunc, errors, x, axis, dtype, keepdims)
+            result = _folded(ufunc, errors, x, **options)
         if result is None:
-            return plain(x, axis=axis, dtype=dtype, keepdims=keepdims)
+            return plain(x, **options)
         errors.tell("reduce")
         return result
 

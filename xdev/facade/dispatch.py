@@ -153,8 +153,7 @@ def dispatch_large(name: str, size: int, plain: Any = None) -> Function:
     if size < LARGE.get(name, size + 1):
         return plain
     # Now, not at import: that takes the pool and the threads.
-    shared = importlib.import_module("xdev.facade.cpu_threads").FUNCTIONS[name]
-    return partial(shared, plain)
+    return partial(backend_of("cpu_threads").FUNCTIONS[name], plain)
 
 
 def dispatch(
@@ -373,8 +372,7 @@ def stays(x: Any, device: object) -> bool:
 
 def moved(x: Any, target: Device) -> Any:
     """Return an array's values on a device, as that device's library has arrays."""
-    transfer = importlib.import_module("xdev.transfer")
-    return transfer.to_device(x, target)
+    return importlib.import_module("xdev.transfer").to_device(x, target)
 
 
 def _make(device: Device) -> Factory:

@@ -24,7 +24,7 @@ from xdev.facade.backends import (
     to_numpy_dtype,
 )
 from xdev.facade.cpu import cutoff
-from xdev.facade.dispatch import library_named
+from xdev.facade.dispatch import backend_of, library_named
 from xdev.transfer.copies import dtype_of
 from xdev.ufunc.argument_errors import check_out, never_written
 
@@ -171,8 +171,6 @@ class OtherFactory(Factory):
 def foreign(device: Device) -> Any:
     """Return the factory of a device for the arrays of its library."""
     if device.library == "dask":
-        from xdev.facade.dask import CollectionFactory
-
-        return CollectionFactory(device)
+        return backend_of("dask").CollectionFactory(device)
     namespace = importlib.import_module(_NAMESPACES[str(device.library)])
     return OtherFactory(library_named(namespace), device.native)
