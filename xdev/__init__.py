@@ -125,9 +125,8 @@ __all__ = [
 __all__ += device.__all__
 __all__ += dir(facade)  # noqa: PLE0605 - a list
 
-if _config.at_import(
-    _config.numpy_pool
-):  # asked for by the environment: from the first array on
+# Asked for by the environment: from the first array on, and from CuPy's import on.
+if _config.at_import(_config.numpy_pool):
     importlib.import_module("xdev.memory.bridges").install("numpy")
-if _config.at_import(_config.cupy_operators):  # likewise: from CuPy's import on
+if _config.at_import(_config.cupy_operators):
     importlib.import_module("xdev.memory.bridges").install_operators()

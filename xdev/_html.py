@@ -78,19 +78,16 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
         body += [_rectangle(left + scale * at, top, 1, "currentColor") for at in ticks]
         at = max(x, left + scale * max(ticks, default=0))
         body.append(_text(at + LETTER, base, text, "start"))
-    return _svg(title, LINE * len(rows), body)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-
-
-def _svg(title: str, height: int, body: Sequence[str]) -> str:
+    height = LINE * len(rows)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" role="img" style="{STYLE}" '
         f'fill="currentColor"><title>{escape(title)}</title>{"".join(body)}</svg>'
     )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:

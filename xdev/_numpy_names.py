@@ -121,7 +121,8 @@ def advice(name: str) -> str | None:
     """Return what does the same as a name of NumPy's; None if NumPy has no such."""
     if name == "random.seed":  # NumPy's has none of the generators here
         return "use xdev.random.default_rng(seed), and its methods"
-    if rows := _rows(name):
+    rows = [call for call in SAME if call.partition("(")[0] == name]
+    if rows:
         ways = ", ".join(f"for {row} use {SAME[row]}" for row in rows)
         return ways.replace("xp.", "xdev.")
     here = vars(sys.modules["xdev"])
@@ -155,7 +156,3 @@ def drawn(name: str) -> str:
     if not hasattr(sys.modules["xdev"].random.Generator, method):
         return ""
     return f", or on the device xdev.random.default_rng(seed).{method}"
-
-
-def _rows(name: str) -> list[str]:
-    return [call for call in SAME if call.partition("(")[0] == name]

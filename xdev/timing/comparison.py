@@ -351,8 +351,7 @@ class Comparison(verdict.Report):
         """Return the table's text, cell by cell; the first row is the head."""
         head = ["", f"time {plus_minus()} std", "ratio", "95 %", "verdict"]
         head += ["bandwidth", "of copy", "peak", "allocations", "driver", "first call"]
-        cells = [head]
-        cells += [row.cells(baseline=row is self.rows[0]) for row in self.rows]
+        cells = [head, *(row.cells(baseline=row is self.rows[0]) for row in self.rows)]
         if all(row.nbytes is None for row in self.rows):
             cells = [row[:5] + row[7:] for row in cells]
         return cells
