@@ -484,8 +484,11 @@ class HostFactory(Factory):
             raise ValueError(f"xdev.arange: {message}: use a larger step")
         return pooled(array)
 
-    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
-        return pooled(_linspace(*span, endpoint, False, NUMPY.dtype(dtype)))
+    def linspace(
+        self, start: Any, stop: Any, num: int, *, dtype: DType, endpoint: bool
+    ) -> Any:
+        kind = NUMPY.dtype(dtype)
+        return pooled(_linspace(start, stop, num, endpoint, False, kind))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
