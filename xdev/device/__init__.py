@@ -20,16 +20,7 @@ from xdev.device.streams import (
 )
 
 __all__ = [
-    "Device",
-    "Event",
-    "Stream",
-    "can_access_peer",
-    "current_stream",
-    "default_device",
-    "device_of",
-    "devices",
-    "set_default_device",
-    "synchronize",
-    "use_device",
-]
+    "Device", "Event", "Stream", "can_access_peer", "current_stream", "default_device",
+    "device_of", "devices", "set_default_device", "synchronize", "use_device",
+]  # fmt: skip
 __dir__ = __all__.copy  # what Tab shows

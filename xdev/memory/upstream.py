@@ -263,8 +263,7 @@ class Budget:
     def shrink(self) -> None:
         """Give back free memory that is over the limit; nobody waits for it."""
         for pool in self.pools():
-            excess = self.excess
-            if excess:
+            if excess := self.excess:
                 pool.state.give_back(excess)
 
     def admits(self, nbytes: int) -> bool:

@@ -66,6 +66,8 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
         that a block lies in.
         """
 
+        interface_version = 1
+
         def initialize(self) -> None:
             """Have buffers of kernels' host arguments come from the pool too."""
             core = getattr(self.context.device, "_dev", None)
@@ -118,11 +120,6 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
             cached = state.ledger.reserved - state.ledger.allocated
             return cuda.MemoryInfo(free=free + cached, total=total)
 
-        @property
-        def interface_version(self) -> int:
-            """Return the version of the interface that this is written for."""
-            return 1
-
     return XdevMemoryManager
 
 
@@ -135,6 +132,8 @@ def resource_type() -> Any:
     @final
     class PoolResource(base):  # type: ignore[misc, valid-type]
         """A pool, as cuda.core sees memory; each buffer holds a block."""
+
+        is_device_accessible, is_host_accessible = True, False
 
         def __init__(self, pool: Pool) -> None:
             self._pool = pool
@@ -159,16 +158,6 @@ def resource_type() -> Any:
             if last != chunk.stream:  # whose work must end before the next use
                 chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
             chunk.release(chunk)
-
-        @property
-        def is_device_accessible(self) -> bool:
-            """Return True."""
-            return True
-
-        @property
-        def is_host_accessible(self) -> bool:
-            """Return False."""
-            return False
 
         @property
         def device_id(self) -> int:

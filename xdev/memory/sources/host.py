@@ -98,8 +98,7 @@ def host_total() -> int:
 
     0 where the system tells neither.
     """
-    sizes = [*_machine_total(), *_cgroup_limits()]
-    return min(sizes, default=0)
+    return min((*_machine_total(), *_cgroup_limits()), default=0)
 
 
 def _machine_total() -> Iterator[int]:
