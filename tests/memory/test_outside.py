@@ -13,6 +13,7 @@ from xdev.facade import cuda as facade_cuda
 from xdev.memory import Pool
 from xdev.memory.reclamation import CODES, retrying
 from xdev.memory.tracking import track
+from xdev.numpy import dispatch
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -209,3 +210,13 @@ def test_on_a_full_card_the_pools_cache_serves_the_libraries(
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(outcome), done.stdout
     assert outcome == "refused" or not done.stdout.endswith(" 0\n"), "no retry"
+
+
+def test_functions_under_numpys_names_try_again_where_the_facades_do():
+    pytest.importorskip("cupy")
+    library, again = facade_cuda.CuPyLibrary(), retrying(print, Pool).__code__
+
+    for name in ("matmul", "linalg.solve", "fft.fft", "average", "sort"):
+        found = dispatch._function(library, name)
+        outside = name.startswith(facade_cuda.OUTSIDE)
+        assert (getattr(found, "__code__", None) is again) == outside, name

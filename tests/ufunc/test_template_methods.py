@@ -205,6 +205,7 @@ def test_methods_of_other_libraries_arrays(gpu, tensor):
         (total.accumulate(there), np.add.accumulate(x)),
         (total.reduceat(there, [0, 2]), np.add.reduceat(x, [0, 2])),
         (total.outer(there, there), np.add.outer(x, x)),
+        (total.outer(there, 1, out=None), np.add.outer(x, 1)),
         (total(there, there), x + x),
         (total.reduce(there, out=out), np.add.reduce(x)),
     ):
