@@ -1,10 +1,13 @@
 """The pytest plug-in: which backends a test runs on, and SciPy's markers."""
 
+import importlib
 import importlib.util
 import re
 import textwrap
 
 import pytest
+
+import xdev
 
 pytest_plugins = ["pytester"]
 
@@ -20,6 +23,15 @@ def test_device(xp):
 
 def installed(name):
     return importlib.util.find_spec(name) is not None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded():
+    """Load what a run in this process would load, and take away with itself."""
+    xdev.to_numpy(xdev.sum(xdev.ones(2, device="fake")))
+    if installed("array_api_strict"):
+        strict = importlib.import_module("array_api_strict")
+        xdev.to_numpy(xdev.sum(strict.ones(2)))
 
 
 @pytest.fixture
