@@ -132,7 +132,9 @@ def resident():
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex128", "i4,f8"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "float32", "complex128", "i4,f8", "S4", "V4"]
+)
 @pytest.mark.parametrize("nbytes", [0, 144, 1 << 16, 1 << 20, LAZY - 64, LAZY + 4000])
 def test_a_used_block_is_cleared(dtype, nbytes):
     shape = (nbytes // np.dtype(dtype).itemsize // 3, 3)

@@ -460,7 +460,8 @@ class HostFactory(Factory):
 
     def _cleared(self, out: Any) -> Any:
         if out.nbytes < POOLED_FROM or out.dtype.hasobject:
-            return self.filled(out, 0)
+            out[...] = np.zeros((), out.dtype)  # of texts, bytes and records no number
+            return out
         return from_memory("cleared")(out)
 
     def filled(self, out: Any, value: Any) -> Any:
