@@ -417,16 +417,17 @@ def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) ->
 
 def diagonal(x: Any, *, offset: int) -> Any:
     """Return the diagonals of matrices."""
-    if x.ndim != 2 or offset:  # noqa: PLR2004
-        return x.diagonal(offset, -2, -1)
-    # What CuPy's method returns, in a quarter of its time.
-    return type(x)(min(x.shape), x.dtype, x.data, (sum(x.strides),))
+    return x.diagonal(offset, -2, -1)
 
 
 def trace(x: Any, *, offset: int, dtype: DType) -> Any:
     """Return the sums of diagonals, by one launch."""
     add: Any = elementwise.add
-    return add.reduce(diagonal(x, offset=offset), -1, dtype)
+    if x.ndim != 2 or offset:  # noqa: PLR2004
+        return add.reduce(diagonal(x, offset=offset), -1, dtype)
+    # The same view, in a quarter of the time that CuPy's method takes.
+    view = type(x)(min(x.shape), x.dtype, x.data, (sum(x.strides),))
+    return add.reduce(view, -1, dtype)
 
 
 SOLVED = "fdFD"  # characters of the data types that cuSOLVER has
@@ -480,12 +481,11 @@ def vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
             f"xdev.vecdot: x1 and x2 have shapes {one} and {other}, axis {axis} being "
             f"the last: give vectors of one size along it"
         )
-    dtype = np.result_type(x1, x2)
-    if dtype == np.float16:  # no product of halves is rounded
-        return vecdot(x1.astype(np.float32), x2, axis=-1).astype(dtype)
+    dtype, x1 = np.result_type(x1, x2), x1.conj()  # real numbers are not copied
+    if one != other or dtype == np.float16:  # there the products are too many, or round
+        return (x1[..., None, :] @ x2[..., None])[..., 0, 0]
     add: Any = elementwise.add
-    # The method, not the function: real numbers are not copied.
-    return add.reduce(elementwise.multiply(x1.conj(), x2), -1, dtype)
+    return add.reduce(elementwise.multiply(x1, x2), -1, dtype)
 
 
 def outer(x1: Any, x2: Any) -> Any:

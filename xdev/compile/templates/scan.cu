@@ -96,7 +96,7 @@ __device__ inline Part<T> scan_tile(
     first = join(before, first);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-        mine[i] = first.any ? apply(first.value, value[i]) : value[i];
+        mine[i] = first.any && (WITHIN || i < own) ? apply(first.value, value[i]) : value[i];
     }
     __syncwarp();
 #pragma unroll
