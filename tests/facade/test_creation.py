@@ -81,6 +81,9 @@ def test_large_host_arrays_are_counted_by_the_pool():
         lambda: xdev.asarray(x, dtype=xdev.complex64),
         lambda: xdev.asarray(x.tolist(), device="cpu"),
         lambda: xdev.from_dlpack(x, copy=True),
+        lambda: xdev.tril(x),
+        lambda: xdev.triu(x, k=1),
+        lambda: xdev.meshgrid(x[0], x[:, 0])[0],
     ):
         made = make()
         assert xdev.memory.allocated("cpu", "host") >= before + made.nbytes

@@ -244,6 +244,11 @@ def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     return namespace_of(x).diff(x, n, axis, **ends)
 
 
+def _triangle(name: str) -> Function:
+    numpys = bare(name)
+    return lambda x, *, k: pooled(numpys(x, k))
+
+
 # Stable sorting. NumPy's stable kind is a radix sort for integers of up to 16 bits, and
 # Timsort for all else: some ten times slower than its quick kind, which is made of SIMD
 # instructions, and is mended here where it is not stable.
@@ -337,6 +342,11 @@ def unique_values(x: Any) -> Any:
     return ordered[changes]
 
 
+def _meshgrid(*arrays: Any, indexing: Any) -> Any:
+    views = np.meshgrid(*arrays, indexing=indexing, copy=False)
+    return tuple(_into(x, HOST.empty(x.shape, x.dtype)) for x in views)
+
+
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Function] = {
     "clip": clip,  # the result must keep x's data type
@@ -349,6 +359,9 @@ MENDED: dict[str, Function] = {
     "log1p": _complex("log1p", _log1p),
     "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
     "diff": diff,  # counts to n
+    "tril": _triangle("tril"),  # creation functions come from the pool
+    "triu": _triangle("triu"),  # likewise
+    "meshgrid": _meshgrid,  # its copies are not of the pool
     "sort": sort,  # has no descending=
     "argsort": argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
