@@ -146,6 +146,13 @@ def test_clip_of_integers_is_that_of_whole_numbers(device, low, high, arrays, ki
             assert host(bound).tolist() == [before] * 7
 
 
+def test_clip_writes_into_a_tuple_of_one_array(device):
+    x, out = there(device, np.linspace(-1, 2, 5), np.zeros(5))
+    assert xdev.clip(x, 0, 1, out=(out,)) is out
+    assert_same(out, np.clip(np.linspace(-1, 2, 5), 0, 1))
+    assert_same(xdev.clip(x, 0, 1, out=(None,)), host(out))
+
+
 def test_clip_and_nan(device):
     with pytest.raises(ValueError, match="a bound is NaN"):
         xdev.clip(xdev.arange(3, device=device), np.nan, 2)

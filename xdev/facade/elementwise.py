@@ -219,6 +219,8 @@ def clip(
             raise
     if type(x) in PYTHON_SCALARS:  # whose data type would be the result's
         raise no_array("clip", "x", x)
+    if type(out) is tuple and len(out) == 1:
+        (out,) = out  # as NumPy's ufuncs take it
     arguments = {"x": x, "min": min, "max": max}
     library, like, values, _ = resolve_operands("clip", out, arguments, {})
     function: Any = library.bound("clip", like)
