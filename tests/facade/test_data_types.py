@@ -1,5 +1,7 @@
 """Data types: xdev's, the array's library's, and other libraries', for each other."""
 
+from fractions import Fraction
+
 import array_api_strict as strict
 import numpy as np
 import pytest
@@ -79,6 +81,22 @@ def test_result_type_of_an_array_is_of_its_library(device):
     assert xdev.result_type(np.float32(1), strict.float64) is strict.float64
     with pytest.raises(TypeError, match=r"no.* a data type.*xdev\.float32"):
         xdev.result_type(x, object())
+
+
+@pytest.mark.parametrize("thing", [range(3), (2, -3), Fraction(1, 2)], ids=str)
+def test_what_is_no_data_type_is_told_which_there_are(device, thing):
+    x = xdev.ones(2, device=device)
+    for call in (
+        lambda: xdev.result_type(thing),
+        lambda: xdev.result_type(x, thing),
+        lambda: xdev.can_cast(x, thing),
+        lambda: xdev.can_cast(thing, xdev.int8),
+        lambda: xdev.isdtype(thing, "bool"),
+        lambda: xdev.astype(x, thing),
+        lambda: xdev.zeros(2, dtype=thing, device=device),
+    ):
+        with pytest.raises(TypeError, match=r"no.* a data type.*xdev\.float32"):
+            call()
 
 
 def test_astype_copies_unless_told_not_to_and_moves_where_told(device):

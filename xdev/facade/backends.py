@@ -301,7 +301,7 @@ def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
         if (named := NAMED.get(dtype)) is not None:
             return named
         return np.dtype(dtype if is_numpys(dtype) else _name(dtype))
-    except (SyntaxError, TypeError) as error:  # NumPy reads "(2,)" as Python does
+    except (SyntaxError, TypeError, ValueError) as error:  # of NumPy's, for a text
         raise unknown(dtype, "NumPy") from error
 
 
@@ -312,7 +312,7 @@ def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
     try:
         name = np.dtype(dtype).name if is_numpys(dtype) else _name(dtype)
         return getattr(namespace, name)
-    except (AttributeError, SyntaxError, TypeError) as error:
+    except (AttributeError, SyntaxError, TypeError, ValueError) as error:
         raise unknown(dtype, namespace.__name__) from error
 
 
