@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["arange", "asarray", "eye", "from_dlpack", "linspace"]
 
 ndarray = np.ndarray
+_from_dlpack: Any = np.from_dlpack
 
 #: Modules whose objects are no arrays: numbers, lists, buffers.
 _PLAIN_MODULES = frozenset({"builtins", "array", "mmap"})
@@ -154,6 +155,8 @@ def from_dlpack(
     """
     if more:
         raise misplaced(from_dlpack, more)
+    if device is copy is None and type(x) is ndarray and x.dtype not in FREED:
+        return _from_dlpack(x)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
             f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "

@@ -217,6 +217,20 @@ def fill_host(kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:
 
 
 @cache
+def single(kernel: Indexed) -> Callable[..., Any]:
+    """Return what computes the value at index 0 from parameters, as a Python number."""
+    kind: Any = np.ctypeslib.as_ctypes_type(kernel.result)
+    fill, pack = compiler.loop(kernel), _packed(kernel)
+
+    def value(*values: float) -> Any:
+        out = kind()
+        fill(byref(out), 1, pack(*values))
+        return out.value
+
+    return value
+
+
+@cache
 def _packed(kernel: Indexed) -> Callable[..., bytes]:
     """Return what packs parameters into 8 bytes each."""
     chars = ("d" if dtype.kind == "f" else "Q" for dtype in kernel.parameters)
@@ -388,9 +402,8 @@ class Draws:
 
     def number(self, kernel: Indexed, *values: float) -> Any:
         """Return one value, computed on the host, as a Python number."""
-        number: Any = np.empty((), kernel.result)
-        fill_host(kernel, number, (*self.source.take(), *values))
-        return number.item()
+        key, call = self.source.take()
+        return single(kernel)(key, call, *values)
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""
