@@ -157,6 +157,23 @@ def test_the_bits_of_a_fold_are_those_of_its_values(python):
         assert abs(float.fromhex(found) - exact) <= error
 
 
+PEAK = """
+import numpy as np, xdev
+for x in np.ones(1 << 22), np.ones((2048, 2048)), np.ones((2048, 2048), order="F"):
+    for function in xdev.var, xdev.std:
+        for _ in range(4):
+            with xdev.memory.peak("cpu") as peak:
+                function(x)
+            assert 0 < peak.nbytes < x.nbytes // 4, peak.nbytes
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_variance_of_all_elements_takes_temporaries_of_parts(python, count):
+    ended = python("-c", PEAK, XDEV_NUM_THREADS=str(count))
+    assert not ended.returncode, ended.stderr
+
+
 @pytest.mark.parametrize("layout", ["C", "F", "reversed"])
 def test_what_copies_has_numpys_bits(layout):
     base = np.resize(NORMAL, (1030, 1030))

@@ -180,6 +180,32 @@ def mean(plain: Function, x: Any, *, axis: Axes, keepdims: bool) -> Any:
     return _sum(_add, x, axis=axis, keepdims=keepdims) / x.dtype.type(count)
 
 
+def _sum_of_squares(x: Any, center: float) -> Any:
+    """Sum squared distances part by part: a temporary is as large as a part."""
+    errors, folds = Errors(), np.empty(-(-x.size // PART), x.dtype)
+
+    @errors.noted()
+    def work(start: int, stop: int) -> None:
+        room: Any = host_array((min(PART, x.size),), x.dtype)
+        for k in range(start, stop):
+            part = x[k * PART : (k + 1) * PART]
+            distances = np.subtract(part, center, out=room[: part.size])
+            distances *= distances
+            folds[k] = _add(distances)
+
+    def alone() -> None:
+        work(0, len(folds))
+
+    def shared(_: int) -> None:
+        threads.run(work, len(folds))
+
+    _quicker(("var", x.dtype), x.size, alone, shared)
+    with errors.noted():
+        total = _add(folds)
+    errors.tell("reduce")
+    return total
+
+
 def var(
     plain: Function, x: Any, *, axis: Axes, correction: float, keepdims: bool
 ) -> Any:
@@ -188,6 +214,10 @@ def var(
     if not count or count <= correction:
         return plain(x, axis=axis, correction=correction, keepdims=keepdims)
     means = _sum(_add, x, axis=axis, keepdims=True) / count
+    if means.size == 1 and x.flags.forc:
+        means[...] = _sum_of_squares(x.ravel("K"), means.item())
+        total = means if keepdims else means.squeeze(axis)[()]
+        return total / (count - correction)
     squares = elementwise.subtract(x, means)
     elementwise.multiply(squares, squares, out=squares)
     return _sum(_add, squares, axis=axis, keepdims=keepdims) / (count - correction)
