@@ -177,3 +177,10 @@ def test_the_default_device_is_where_arrays_are_made():
             assert xdev.device_of(getattr(xdev, name)(*args)) == "fake:1"
         for there in xdev.asarray(x), xdev.ones_like(x), xdev.zeros(3, device="cpu"):
             assert xdev.device_of(there) == "cpu"
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+def test_a_diagonal_of_another_device_is_refused_by_the_facades_names(name):
+    x = xdev.ones((3, 3), device="fake")
+    with pytest.raises(xdev.DeviceMismatchError, match=r"k \(.*, x \(.*\(x, 'cpu'\)"):
+        getattr(xdev, name)(x, np.array(1))

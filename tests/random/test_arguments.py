@@ -40,6 +40,15 @@ def test_what_numpy_refuses_is_refused_alike_and_not_counted(rng, call, error, t
     assert rng.bit_generator.state == before
 
 
+def test_a_size_may_be_0_d_and_a_text_names_what_was_given(rng, device):
+    assert rng.random(np.array(3)).shape == (3,)
+    with pytest.raises(TypeError, match=r"array\(2\.5\) is not a shape"):
+        rng.random(np.array(2.5))
+    x, out = (xdev.ones(n, device=device) for n in (3, 4))
+    with pytest.raises(ValueError, match=r"^x\.shape must match out\.shape"):
+        rng.permuted(x, out=out)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -55,7 +55,8 @@ def shape_of(size: Any) -> Shape | None:
     """Return ``size`` as a tuple; None stays None."""
     if size is None:
         return None
-    shape = as_shape(tuple(size) if hasattr(size, "__len__") else size)
+    several = hasattr(size, "__len__") and getattr(size, "shape", None) != ()
+    shape = as_shape(tuple(size) if several else size)
     if min(shape, default=0) < 0:
         raise ValueError(f"size={quoted(size)}: negative dimensions are not allowed")
     return shape
@@ -94,8 +95,9 @@ def out_shape(
             f"pass one of dtype {dtype}"
         )
     if shape is not None and shape != tuple(out.shape):
+        given = "size" if casting == "no" else "x.shape"
         raise ValueError(
-            f"size must match out.shape when used together: {shape} is not "
+            f"{given} must match out.shape when used together: {shape} is not "
             f"{tuple(out.shape)}; pass an out of that shape"
         )
     return tuple(out.shape)
