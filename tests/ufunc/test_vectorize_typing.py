@@ -80,6 +80,18 @@ def test_literals_and_indices_leave_float32_in_float32():
 
 
 @pytest.mark.parametrize(
+    "function", [lambda x: x + 3**1100 % 7, lambda x: x * 2.0**-1074]
+)
+def test_constants_of_large_exponents_are_as_python_has_them(function):
+    np.testing.assert_array_equal(xdev.vectorize(function)(np.ones(2)), function(1.0))
+
+
+def test_a_constant_that_int64_does_not_hold_is_refused():
+    with pytest.raises(OverflowError):
+        xdev.vectorize(lambda x: x + (1 << 2000))(np.ones(2, "l"))
+
+
+@pytest.mark.parametrize(
     ("args", "expected"),
     [
         *(((np.ones(3, t), 2), t) for t in "bef"),
