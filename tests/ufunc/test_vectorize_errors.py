@@ -1,5 +1,6 @@
 """Wrong calls and operands: refused with a way out, and nothing is written."""
 
+import functools
 import itertools
 import warnings
 
@@ -271,6 +272,39 @@ def test_what_lends_memory_to_read_is_not_written():
     for call, *args in ((add, 1.0, 1.0), (scale[3], np.ones(3))):
         with pytest.raises((TypeError, ValueError), match="read-only"):
             call(*args, Lender(memory))
+
+
+def doubled(function):
+    @functools.wraps(function)
+    def twice(*args):
+        return 2 * function(*args)
+
+    return twice
+
+
+@pytest.mark.parametrize("decorate", [staticmethod, functools.lru_cache])
+@pytest.mark.parametrize(
+    ("decorator", "function"),
+    [
+        (xdev.vectorize, add.__wrapped__),
+        (xdev.guvectorize("(n),(n)->()"), dot.__wrapped__),
+        (xdev.kernel, scale.__wrapped__),
+    ],
+)
+def test_what_another_decorator_made_is_not_undone(decorator, function, decorate):
+    with pytest.raises(TypeError, match="needs "):
+        decorator(decorate(function))
+
+
+def test_what_takes_any_number_of_arguments_is_not_compiled():
+    with pytest.raises(TypeError, match="cannot compile"):
+        xdev.vectorize(doubled(lambda x: x + 1))(1.0)
+
+
+@pytest.mark.parametrize("other", [dot, scale])
+def test_no_ufunc_is_made_of_what_is_for_arrays(other):
+    with pytest.raises(TypeError, match="vectorize needs"):
+        xdev.vectorize(other)
 
 
 def test_an_int_beyond_64_bits_is_refused_whatever_was_called_before():

@@ -100,7 +100,7 @@ def guvectorize(
     explicit = [_parse_cores(each, core) for each in types or ()]
 
     def decorate(function: Any) -> Ufunc:
-        plain = sources.undecorated(function)
+        plain = sources.undecorated(function, CoreFunction)
         return Ufunc(
             CoreFunction(plain, core, explicit, fastmath=bool(fastmath)), target
         )

@@ -203,6 +203,8 @@ class CountingParameters:
         whole = [
             type(x) is int and used for x, used in zip(args, self._used, strict=False)
         ]
+        if not any(whole):
+            return dtypes
         others = [x for x, count in zip(args, whole, strict=True) if not count]
         rest = iter(resolve(others, name))
         return tuple(INT64 if count else next(rest) for count in whole)

@@ -87,7 +87,7 @@ def kernel(function: Any = None, /, *, fastmath: bool = False) -> Any:
     """
     if function is None:
         return functools.partial(kernel, fastmath=fastmath)
-    return Kernel(sources.undecorated(function), bool(fastmath))
+    return Kernel(sources.undecorated(function, Kernel), bool(fastmath))
 
 
 @final

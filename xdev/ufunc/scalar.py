@@ -463,7 +463,7 @@ def vectorize(
             )
 
     def decorate(plain: Any) -> Ufunc:
-        plain = sources.undecorated(plain)
+        plain = sources.undecorated(plain, ScalarFunction)
         scalar = ScalarFunction(plain, explicit, fastmath=bool(fastmath))
         return Ufunc(scalar, target, identity)
 

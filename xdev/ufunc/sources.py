@@ -75,11 +75,15 @@ def describe(
     )
 
 
-def undecorated(function: Any) -> Any:
-    """Return the Python function in what a decorator of xdev or Numba made of it."""
-    if isinstance(function, FunctionType):
-        return function
-    return getattr(function, "__wrapped__", function)
+def undecorated(function: Any, own: type) -> Any:
+    """Return the Python function in what Numba or a decorator of xdev made of it.
+
+    That decorator has the functions of a class of its ``own``; no other is undone.
+    """
+    made = getattr(function, "definition", function)
+    if isinstance(made, own):
+        function = cast("Any", made).function
+    return getattr(function, "py_func", function)
 
 
 class FunctionSource(NamedTuple):
