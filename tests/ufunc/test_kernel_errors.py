@@ -155,10 +155,36 @@ def test_functions_and_calls_that_cannot_be_say_the_way_out(device, call, words)
     assert not xdev.to_numpy(out).any()
 
 
-def test_a_parameter_that_is_but_bound_anew_is_refused():
+def test_an_array_that_is_but_bound_anew_is_refused(device):
     words = r"naming writes nothing into out: .* out\[i\] = … .*\n.*: out = np\.sqrt"
     with pytest.raises(TypeError, match=words):
-        xdev.kernel(naming)
+        xdev.kernel(naming)[3](*there(device, np.ones(3), np.zeros(3)))
+
+
+@xdev.kernel
+def counted(_, n, out):  # noqa: ARG001
+    for _ in range(4):
+        xdev.atomic.add(out, 0, 1.0)
+
+
+@xdev.kernel
+def index_anew(i, n, out):  # noqa: ARG001
+    for i in range(4):  # noqa: B007, PLR1704
+        xdev.atomic.add(out, 0, 1.0)
+
+
+@xdev.kernel
+def number_anew(i, n, out):
+    n = 2.0  # noqa: F841
+    xdev.atomic.add(out, 0 * i, 4.0)
+
+
+@pytest.mark.parametrize("kernel", [counted, index_anew, number_anew])
+def test_indices_and_numbers_may_be_bound_anew(device, kernel):
+    (out,) = there(device, np.zeros(1))
+    for n in (7, 2.5):
+        kernel[3](n, out)
+    assert xdev.to_numpy(out).tolist() == [24]
 
 
 def test_the_largest_of_what_may_be_empty_is_refused_on_the_cpu():

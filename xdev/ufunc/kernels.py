@@ -101,8 +101,6 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], fastmath: bool) -> None:
         self._names = check_plain(function, "kernel", "def f(i, x, out)", least=2)
-        places = dict.fromkeys(self._names, self._names[0])
-        refuse_unwritten(function, places, unnamed=False)
         sources.describe(self, function, f"({', '.join(self._names)})")
         self.function, self._fastmath = function, fastmath
         self._name: str = function.__name__
@@ -236,10 +234,20 @@ class Kernel:
                 if key not in self._plans:
                     indices, _, checked, *_ = key
                     typing = indices, *types(operands, names, self._name)
+                    self._refuse_unwritten(*typing)
                     grid = self._grid(*typing, checked=checked)
                     machine = self._refusing_writes(compile_, grid, typing)
                     self._plans[key] = grid, machine, typing
         return self._plans[key]
+
+    def _refuse_unwritten(
+        self, indices: int, arguments: tuple[Argument, ...], _: np.dtype[Any]
+    ) -> None:
+        """Refuse arrays that it names but to bind them anew, as numbers may be."""
+        pairs = zip(self._names[indices:], arguments, strict=True)
+        arrays = [x for x, own in pairs if own.ndim is not None]
+        places = dict.fromkeys(arrays, ", ".join(self._names[:indices]))
+        refuse_unwritten(self.function, places, unnamed=False)
 
     def _written(
         self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
