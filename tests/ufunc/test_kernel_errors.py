@@ -162,6 +162,33 @@ def test_an_array_that_is_but_bound_anew_is_refused(device):
 
 
 @xdev.kernel
+def reading(i, x, out):
+    y = x[i] + out[i]  # noqa: F841 - the fault
+
+
+@pytest.mark.parametrize("kernel", [reading, xdev.kernel(lambda i, x, out: None)])  # noqa: ARG005
+def test_a_kernel_that_writes_nothing_is_refused(device, kernel):
+    words = r"writes into no array, .*: assign elements, as out\[i\] = … "
+    with pytest.raises(TypeError, match=words):
+        kernel[3](*there(device, np.ones(3), np.zeros(3)))
+
+
+def put(out, i, value):
+    out[i] = value
+
+
+@xdev.kernel
+def by_another(i, x, out):
+    put(out, i, x[i])
+
+
+def test_a_kernel_may_write_by_a_function_that_it_calls(device):
+    x, out = there(device, np.ones(3), np.zeros(3))
+    by_another[3](x, out)
+    assert xdev.to_numpy(out).tolist() == [1, 1, 1]
+
+
+@xdev.kernel
 def counted(_, n, out):  # noqa: ARG001
     for _ in range(4):
         xdev.atomic.add(out, 0, 1.0)

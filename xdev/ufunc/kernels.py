@@ -26,14 +26,14 @@ from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
 from xdev.ufunc.inputs import positional, refuse, refuse_arrays, shown
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.rewriting import Checks
+from xdev.ufunc.rewriting import UPDATES, Checks
 from xdev.ufunc.scalar import within
+from xdev.ufunc.sources import FunctionScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from xdev.ufunc.literals import Rewriting
-    from xdev.ufunc.sources import FunctionScope
 
 MOST = 256  # extents, and layouts on the CPU, that one kernel keeps at a time
 #: Indices, arguments, and the dtype of floats.
@@ -241,13 +241,26 @@ class Kernel:
         return self._plans[key]
 
     def _refuse_unwritten(
-        self, indices: int, arguments: tuple[Argument, ...], _: np.dtype[Any]
+        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
     ) -> None:
-        """Refuse arrays that it names but to bind them anew, as numbers may be."""
+        """Refuse arrays that it names but to bind them anew, as numbers may be.
+
+        And a kernel that writes no array: it would do nothing.
+        """
         pairs = zip(self._names[indices:], arguments, strict=True)
         arrays = [x for x, own in pairs if own.ndim is not None]
-        places = dict.fromkeys(arrays, ", ".join(self._names[:indices]))
-        refuse_unwritten(self.function, places, unnamed=False)
+        place, name = ", ".join(self._names[:indices]), self._names[-1]
+        refuse_unwritten(self.function, dict.fromkeys(arrays, place), unnamed=False)
+        try:
+            written = self._assigns or self._written(indices, arguments, working)
+        except TypeError:  # only CUDA may compile it
+            return
+        if not written:
+            raise TypeError(
+                f"{self._name} writes into no array, so that nothing is left of what "
+                f"it computes: assign elements, as {name}[{place}] = … ({name} = … but "
+                "names a value)"
+            )
 
     def _written(
         self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
@@ -282,6 +295,20 @@ class Kernel:
             writable = isinstance(operand, Array) and operand.writable
             if adapter and writable and label in written:
                 adapter.begin_write(x, self._name, label)
+
+    @functools.cached_property
+    def _assigns(self) -> bool:
+        """Whether elements are assigned in it, or updated by :mod:`xdev.atomic`."""
+        source = sources.find(self.function.__code__)
+        if source is None:
+            return False
+        scope = FunctionScope(source.node, sources.outside(self.function))
+        return any(
+            isinstance(node.ctx, ast.Store)
+            if isinstance(node, ast.Subscript)
+            else isinstance(node, ast.Call) and scope.value(node.func) in UPDATES
+            for node in ast.walk(source.node)
+        )
 
     @functools.cached_property
     def _flat(self) -> frozenset[str]:
