@@ -68,6 +68,7 @@ def pair(device):
         (lambda x, y: dot(x, xdev.stack([y] * 3)), ValueError, "broadcast"),
         (lambda x, y: dot(x, y, out=y), ValueError, "broadcast|shape"),
         (lambda x, y: dot(x, y, out=[0.0, 0.0]), TypeError, "."),
+        (lambda x, _: dot(x, x, keepdims="no"), TypeError, "must be True or False"),
         (lambda x, _: dot(x, x, axis=5), ValueError, "axis 5 is out of bounds"),
         (lambda x, _: dot(x, x, axes=[0, 0]), TypeError, "has no keyword 'axes'"),
     ],

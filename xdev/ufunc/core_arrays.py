@@ -124,6 +124,10 @@ def axes_of_cores(
 
     Where they are kept, an output has as many as an input, of length 1.
     """
+    if not isinstance(keepdims, bool | np.bool_):
+        raise TypeError(
+            f"{name}: keepdims must be True or False, not {quoted(keepdims)}"
+        )
     nin, counts = len(layout.inputs), [len(own) for own in layout.operands]
     several = len(set(counts[:nin])) > 1 or not counts[0]
     if keepdims and (any(counts[nin:]) or several):
