@@ -57,7 +57,8 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     ((dtype('int32'), dtype('float32')), (dtype('float64'),))
     """
     inputs, outputs = parse_types(signature)
-    if any(ndim for _, ndim in inputs + outputs):
+    nothing = re.search(r"^\s*void\b|-> none$", str(signature))
+    if nothing or any(ndim for _, ndim in inputs + outputs):
         raise TypeError(
             f"{signature} is not a signature of numbers: of arrays have @guvectorize"
         )
