@@ -558,7 +558,10 @@ def cuda_interface(x: Any) -> Any:
             and 0 <= operator.index(address or 0) < ADDRESSES
             and not dtype.hasobject
         )
-    except Exception:  # noqa: BLE001 - what is no array's may hold anything
+    except (
+        *(AttributeError, LookupError, OverflowError),
+        *(SyntaxError, TypeError, ValueError),
+    ):
         good = False
     if not good:
         raise TypeError(

@@ -377,6 +377,8 @@ class Library:
     multi_device = True
     #: What says the type of a collection's chunks, and their device; None for arrays.
     chunk: Callable[[Any], tuple[type, object]] | None = None
+    #: NumPy's own, whose data types results have.
+    model: Library
     if TYPE_CHECKING:
         #: Of an array of a library without a type of device: where it is.
         factory: Callable[[Any], Factory]
@@ -424,12 +426,10 @@ class Library:
 
     def refuse(self, name: str, values: list[Any], out: Any, shape: Shape) -> None:
         """Raise what is wrong with an ``out``, if anything is."""
-        from xdev.facade.cpu import NUMPY  # which stands on this module
-
         # The data type is NumPy's, of results of arrays of size 0.
         samples = [np.empty(0, x.dtype) if hasattr(x, "dtype") else x for x in values]
         with np.errstate(all="ignore"):  # a number may overflow even beside them
-            dtype = NUMPY.functions[name](*samples).dtype
+            dtype = self.model.functions[name](*samples).dtype
         check_out(name, out, shape, dtype)
 
 

@@ -445,7 +445,7 @@ class NumPyLibrary(Library):
         return value
 
 
-NUMPY = NumPyLibrary()
+NUMPY = Library.model = NumPyLibrary()
 
 
 @final
