@@ -264,8 +264,9 @@ class HostGpu:
         return {name: function for name, (function, _) in FUNCTIONS.items()}
 
     def moves(self, kernel):
-        name = re.search(r"::(take|join|triangle)", kernel.entry)
-        parameter = name[1].capitalize() if name else "Order"
+        name = re.search(r"::(\w+)", kernel.entry)[1]
+        pair, own = name in {"cross", "search"}, name in {"take", "join", "triangle"}
+        parameter = "Pair" if pair else name.capitalize() if own else "Order"
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
         content = program(kernel, parameter, waits=True)
         library = compiled(self._folder, re.sub(r"\W+", "_", "_".join(words)), content)
@@ -376,7 +377,8 @@ def gpu(tmp_path_factory):
         made.connect(array_maker())
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
-        cuda_copies._plan.cache_clear()
+        cuda_copies._launch.cache_clear()
+        cuda_copies._launches.clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
 
 
@@ -398,9 +400,9 @@ def cupy_library(gpu, monkeypatch):
 def sizes(request, monkeypatch):
     """All that the facade copies is large, or nothing is."""
     monkeypatch.setattr(cuda_copies, "LARGE", request.param)
-    cuda_copies._join_plan.cache_clear()
+    cuda_copies._launches.clear()
     yield
-    cuda_copies._join_plan.cache_clear()
+    cuda_copies._launches.clear()
 
 
 ORDERED = cuda_operands.ordered

@@ -19,13 +19,16 @@ VIEWS = [
 ]
 AXES = range(-2, 2)
 CASES = [
-    *(("concat", (), {"axis": axis}) for axis in AXES),
+    *(("concat", (), {"axis": axis}) for axis in (*AXES, None)),
     *(("stack", (), {"axis": axis}) for axis in (*AXES, 2, -3)),
     *((name, (), {"k": k}) for name in ("tril", "triu") for k in (0, 2, -9, 99)),
-    *(("repeat", (k,), {"axis": axis}) for k, axis in itertools.product((0, 3), AXES)),
+    *(
+        ("repeat", (k,), {"axis": axis})
+        for k, axis in itertools.product((0, 3, 99), (*AXES, None))
+    ),
     *(
         ("roll", (shift,), {"axis": axis})
-        for shift, axis in itertools.product((0, 1, -3, 10**9 + 7), AXES)
+        for shift, axis in itertools.product((0, 1, -3, 10**9 + 7), (*AXES, None))
     ),
     *(("tile", (times,), {}) for times in ((2,), (2, 3), (1, 2, 1, 2), (0, 1), ())),
     *(
@@ -47,11 +50,19 @@ def test_elements_go_where_numpy_has_them(gpu, char):
         there = gpu.array(x)
         if name in SEQUENCES:
             x, there = [x, x], [there, there]
-        made = getattr(xdev, name)(there, *more, **options)
+        expected = getattr(np, name)(x, *more, **options)
+        for _ in range(2):  # the second time by what the first one planned
+            made = getattr(xdev, name)(there, *more, **options)
+            if made is not NotImplemented:  # else it is small, and many launches
+                np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
 
-        if made is not NotImplemented:  # else it is small, and many launches
-            expected = getattr(np, name)(x, *more, **options)
-            np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+
+def test_lines_are_repeated_by_one_launch(gpu):
+    x, launches = gpu.sample(50, "f"), gpu.launches
+    made = xdev.tile(gpu.array(x), (3,)), xdev.repeat(gpu.array(x), 3)
+    assert gpu.launches == launches + 2
+    for one, expected in zip(made, (np.tile(x, 3), np.repeat(x, 3)), strict=True):
+        np.testing.assert_array_equal(gpu.host(one), expected, strict=True)
 
 
 def test_a_diagonal_may_be_as_far_as_one_likes(gpu):

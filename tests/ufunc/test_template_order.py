@@ -82,20 +82,27 @@ def test_rows_are_taken(gpu, index):
         np.testing.assert_array_equal(gpu.host(made), np.take(x, picked, axis))
 
 
-def test_rows_are_no_words_where_memory_is_not_aligned(gpu):
+def test_rows_are_taken_from_memory_of_any_alignment(gpu):
     memory = np.zeros(40 * 4 + 16, np.uint8)
     start = -memory.ctypes.data % 16
     indices = gpu.array(np.array([2, 0]))
     for shift in (0, 4, 8, 16):
         x = memory[start + shift :][: 36 * 4].view("f4").reshape(9, 4)
-        made = xdev.take(gpu.array(x), indices, axis=0)
-        assert (made is NotImplemented) == bool(shift % 16)
-        x = x.view("F")  # CuPy would read it as words
-        made = xdev.take(gpu.array(x), indices, axis=0)
-        if shift % 8:
-            np.testing.assert_array_equal(gpu.host(made), x[[2, 0]], strict=True)
-        made = xdev.take(gpu.array(x[:, ::-1]), indices, axis=0)  # a copy of its own
-        assert made is not NotImplemented
+        for view in (x, x.view("F"), x[:, ::-1]):
+            made = xdev.take(gpu.array(view), indices, axis=0)
+            np.testing.assert_array_equal(gpu.host(made), view[[2, 0]], strict=True)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("char", "?bHqLefd")
+def test_places_among_sorted_values(gpu, char, side):
+    rng = np.random.default_rng(5)
+    for size, shape in ((1, (3,)), (7, ()), (4096, (2, 500)), (5000, (3000,))):
+        x, values = (np.asarray(numbers(rng, char, n)) for n in (size, shape))
+        x = np.sort(x)
+        made = xdev.searchsorted(gpu.array(x), gpu.array(values), side=side)
+        expected = np.asarray(np.searchsorted(x, values, side))
+        np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
 
 
 @pytest.mark.parametrize("char", "fdlq")
@@ -121,7 +128,9 @@ def test_what_is_not_for_these_kernels_is_left_to_cupy(gpu):
         xdev.argsort(new(3), axis=1, descending=False),
         xdev.nonzero(new()),
         xdev.nonzero(new(0, 3)),
-        xdev.take(new(3, 3), new(2, dtype="l"), axis=0),
+        xdev.searchsorted(new(3), new(3, dtype="d")),
+        xdev.searchsorted(new(3, dtype="F"), new(3, dtype="F")),
+        xdev.searchsorted(new(0), new(3)),
         xdev.take(new(3, 4), new(2, dtype="h"), axis=0),
         xdev.take(new(3, 4), new(2, 2, dtype="l"), axis=0),
         xdev.take(new(3, 4), new(2, dtype="l"), axis=2),

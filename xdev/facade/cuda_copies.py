@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from xdev import _optional
+from xdev import _optional, native
 from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
 from xdev.facade.cpu import named_result
 from xdev.memory.arrays import array_maker
+from xdev.ufunc import cuda_plan
 from xdev.ufunc.cuda_layout import SHORT
 from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.expressions import selection
@@ -30,14 +31,13 @@ if TYPE_CHECKING:
 
     from xdev.facade.backends import DType, Function
 
-    Shape = tuple[int, ...]
-
+Shape = tuple[int, ...]
 #: One of two values by a truth value.
 CHOOSE = selection("where", "condition", "x1", "x2")
 #: Elements within bounds of their data type, or numbers.
 LIMIT = selection("clip", "x", "min", "max")
 THREADS, ITEMS = 256, 4  # of a block; elements that each moves
-PLANS = 512  # launches that are kept
+PLANS = 512  # kernels and launches that are kept
 PARTS = 15  # that one launch joins
 WORDS = {
     1: "unsigned char",
@@ -100,7 +100,7 @@ def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
 
 
 @lru_cache(maxsize=PLANS)
-def _plan(
+def _launch(
     program: Program, blocks: int, count: int, sizes: tuple[int, ...], device: int
 ) -> launch.Launch:
     kernel = _kernel(program, launch.capability(device))
@@ -110,11 +110,43 @@ def _plan(
     return launch.Launch(kernel, blocks, program.threads, parameter, slots)
 
 
+def _run_of(program: Program, blocks: int, count: int, *sizes: int) -> launch.Launch:
+    """Return the launch of a kernel on so many contiguous arrays."""
+    device = _optional.cupy().cuda.runtime.getDevice()
+    return _launch(program, blocks, count, sizes, device)
+
+
 def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
     """Launch a kernel on contiguous arrays."""
-    device = _optional.cupy().cuda.runtime.getDevice()
-    plan = _plan(program, blocks, len(arrays), sizes, device)
-    plan([x.data.ptr for x in arrays])
+    _run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
+
+
+Arrays = tuple[Any, ...]
+#: Of a launch that makes a new array: it, and the result's data type and shape.
+Move = tuple[launch.Launch, Any, Shape]
+_launches: dict[Any, native.calls.Launches] = {}
+
+
+def launched(plan: Callable[..., Move | None], arrays: Arrays, *options: Any) -> Any:
+    """Launch what is planned for arrays of such layouts, contiguous copies of others.
+
+    NotImplemented: nothing is. ``options`` are the plan's further arguments; equal ones
+    are of one type.
+    """
+    launches = _launches.get((plan, *options))
+    if launches is not None:
+        out = launches(*arrays)
+        if out is not NotImplemented:
+            return out
+    move = plan(arrays, *options)
+    if move is None:
+        return NotImplemented
+    arrays, (begin, dtype, shape) = tuple(map(straight, arrays)), move
+    launches = cuda_plan.remember(_launches, (plan, *options), native.calls.Launches())
+    launches.learn(arrays, native.calls.LaunchPlan(begin, dtype, shape))
+    out = new(shape, dtype)
+    begin([x.data.ptr for x in (*arrays, out)])
+    return out
 
 
 def straight(x: Any) -> Any:
@@ -146,99 +178,129 @@ def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
     """Join arrays along an axis that they have."""
-    if not isinstance(arrays, list | tuple) or not arrays:
+    if not isinstance(arrays, list | tuple) or not arrays or not _is_axis(axis):
         return NotImplemented
-    if axis is not None and not all(x.ndim for x in arrays):
-        raise ValueError(
-            "xdev.concat: zero-dimensional arrays have no axis to be joined along: "
-            "xdev.stack makes one"
-        )
-    if axis is None:
-        arrays, axis = [x.reshape(-1) for x in arrays], 0
-    layout = _side_by_side(tuple([x.shape for x in arrays]), axis)
-    if layout is None:
-        return NotImplemented
-    out = _joined(arrays, *layout)
+    out = launched(_end_to_end, tuple(arrays), axis)
     if out is not NotImplemented or sum(x.nbytes for x in arrays) < LARGE:
         return out
+    if axis is None:
+        arrays, axis = [straight(x).reshape(-1) for x in arrays], 0
+    layout = _lengths(arrays, axis)
     dtype = np.result_type(*{x.dtype for x in arrays})
-    if dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays):
+    mixed = dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays)
+    if layout is None or mixed:
         return NotImplemented
-    shape, axis, _ = layout
-    out, stop = new(shape, dtype), 0
-    for x in arrays:
-        start, stop = stop, stop + x.shape[axis]
-        assign(out[(slice(None),) * axis + (slice(start, stop),)], x)
+    before, lengths, behind = layout
+    out, stop = new((*before, sum(lengths), *behind), dtype), 0
+    for x, length in zip(arrays, lengths, strict=True):
+        start, stop = stop, stop + length
+        assign(out[(*(slice(None),) * len(before), slice(start, stop))], x)
     return out
 
 
 def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
     """Join arrays along an axis that is new."""
-    if not isinstance(arrays, list | tuple) or not arrays:
+    if not isinstance(arrays, list | tuple) or not arrays or type(axis) is not int:
         return NotImplemented
-    shape, ndim = arrays[0].shape, arrays[0].ndim + 1
-    if not -ndim <= axis < ndim or any(x.shape != shape for x in arrays):
-        return NotImplemented
-    axis %= ndim
-    one = (*shape[:axis], 1, *shape[axis:])
-    layout = _side_by_side((one,) * len(arrays), axis)
-    out = NotImplemented if layout is None else _joined(arrays, *layout)
+    out = launched(_as_rows, tuple(arrays), axis)
     if out is NotImplemented:
-        out = concat([x.reshape(one) for x in arrays], axis=axis)
+        shape, ndim = arrays[0].shape, arrays[0].ndim + 1
+        if -ndim <= axis < ndim and all(x.shape == shape for x in arrays):
+            axis %= ndim
+            one = (*shape[:axis], 1, *shape[axis:])
+            return concat([x.reshape(one) for x in arrays], axis=axis)
     return out
+
+
+def _is_axis(axis: Any) -> bool:
+    return axis is None or type(axis) is int
+
+
+def _lengths(arrays: Sequence[Any], axis: int) -> tuple[Shape, list[int], Shape] | None:
+    """Return sizes before an axis, along it of each array, and behind it.
+
+    None: the arrays do not fit, or there is no such axis.
+    """
+    first, ndim = arrays[0].shape, arrays[0].ndim
+    around = {(x.ndim, *x.shape[:axis], *x.shape[axis:][1:]) for x in arrays}
+    if not -ndim <= axis < ndim or len(around) > 1:
+        return None
+    axis %= ndim
+    return first[:axis], [x.shape[axis] for x in arrays], first[axis + 1 :]
 
 
 #: Of a part: where along the axis it begins, its length, and that of its array.
 Part = tuple[int, int, int]
 
 
-@lru_cache(maxsize=PLANS, typed=True)  # 1.0 is no axis
-def _side_by_side(
-    shapes: tuple[Shape, ...], axis: int
-) -> tuple[Shape, int, tuple[Part, ...]] | None:
-    """Return the shape of arrays joined along an axis, that axis, and the parts.
-
-    None: they do not fit, or there is no such axis.
-    """
-    first, ndim = shapes[0], len(shapes[0])
-    around = {(len(own), *own[:axis], *own[axis:][1:]) for own in shapes}
-    if not -ndim <= axis < ndim or len(around) > 1:
+def _end_to_end(arrays: Arrays, axis: int | None) -> Move | None:
+    """Plan :func:`concat`."""
+    if axis is None:
+        layout: Any = (), [x.size for x in arrays], ()
+    elif all(x.ndim for x in arrays):
+        layout = _lengths(arrays, axis)
+    else:
+        raise ValueError(
+            "xdev.concat: zero-dimensional arrays have no axis to be joined along: "
+            "xdev.stack makes one"
+        )
+    if layout is None:
         return None
-    axis %= ndim
-    lengths = [own[axis] for own in shapes]
-    shape = (*first[:axis], sum(lengths), *first[axis + 1 :])
-    return shape, axis, tuple((0, length, length) for length in lengths)
+    before, lengths, behind = layout
+    parts = [(0, length, length) for length in lengths]
+    return _joined(arrays, (*before, sum(lengths), *behind), len(before), parts)
+
+
+def _as_rows(arrays: Arrays, axis: int) -> Move | None:
+    """Plan :func:`stack`."""
+    first, count = arrays[0], len(arrays)
+    fits = -first.ndim - 1 <= axis <= first.ndim
+    if not fits or any(x.shape != first.shape for x in arrays):
+        return None
+    axis %= first.ndim + 1
+    shape = (*first.shape[:axis], count, *first.shape[axis:])
+    return _joined(arrays, shape, axis, [(0, 1, 1)] * count)
+
+
+def _interleaved(arrays: Arrays, axis: int | None) -> Move | None:
+    """Plan :func:`repeat`, of an array that is there once for each time."""
+    x, count = arrays[0], len(arrays)
+    shape = (x.size,) if axis is None else x.shape
+    axis = (axis or 0) % len(shape)
+    before, length, behind = shape[:axis], shape[axis], shape[axis + 1 :]
+    made = (*before, length * count, *behind)
+    parted = (*before, length, count, *behind)
+    return _joined(arrays, parted, axis + 1, [(0, 1, 1)] * count, made)
+
+
+def _rotated(arrays: Arrays, shift: int, axis: int | None) -> Move | None:
+    """Plan :func:`roll`, of an array that is there twice."""
+    made = arrays[0].shape
+    shape, axis = ((prod(made),), 0) if axis is None else (made, axis % len(made))
+    length = shape[axis]
+    shift %= length
+    parts = [(length - shift, shift, length), (0, length - shift, length)]
+    return _joined(arrays, shape, axis, parts, made)
 
 
 def _joined(
-    arrays: Sequence[Any], shape: Shape, axis: int, parts: tuple[Part, ...]
-) -> Any:
-    """Return parts of contiguous arrays of one data type, joined by one launch."""
-    first = arrays[0]
-    dtype = first.dtype
-    for x in arrays:
-        if x.dtype != dtype or not x._c_contiguous:  # noqa: SLF001
-            return NotImplemented
-    addresses = [x.data.ptr for x in arrays]
-    plan = _join_plan(shape, axis, parts, dtype.itemsize, gcd(WORD, *addresses))
-    if plan is None:
-        return NotImplemented
-    out, (program, blocks, sizes) = new(shape, dtype), plan
-    run(program, blocks, [out, *arrays], *sizes)
-    return out
+    arrays: Arrays,
+    shape: Shape,
+    axis: int,
+    parts: Sequence[Part],
+    made: Shape | None = None,
+) -> Move | None:
+    """Plan one launch that joins parts of contiguous arrays of one data type.
 
-
-@lru_cache(maxsize=PLANS)
-def _join_plan(
-    shape: Shape, axis: int, parts: tuple[Part, ...], itemsize: int, aligned: int
-) -> tuple[Program, int, tuple[int, ...]] | None:
-    """Return the kernel of a join, its blocks and sizes; None where it is no use.
-
-    ``aligned`` is what all addresses are multiples of.
+    ``shape`` is of the parts side by side, ``made`` the result's where that is another.
     """
-    inner = prod(shape[axis + 1 :]) * itemsize
-    word = gcd(aligned, *(n * inner for part in parts for n in part))
-    nbytes = prod(shape) * itemsize
+    dtype = arrays[0].dtype
+    if any(x.dtype != dtype or not x._c_contiguous for x in arrays):  # noqa: SLF001
+        return None
+    inner = prod(shape[axis + 1 :]) * dtype.itemsize
+    extents = (n * inner for part in parts for n in part)
+    word = gcd(WORD, *(x.data.ptr for x in arrays), *extents)
+    nbytes = prod(shape) * dtype.itemsize
     many, short = nbytes // word >= FAR, nbytes >= LARGE and word < WORD
     if not nbytes or len(parts) > PARTS or many or short:
         return None
@@ -247,32 +309,39 @@ def _join_plan(
     pitches = (whole * inner // word for *_, whole in parts)
     starts = (start * inner // word for start, *_ in parts)
     width, count = shape[axis] * inner // word, nbytes // word
-    sizes = *ends, *rest, *pitches, *rest, *starts, *rest, width, count
-    return (
-        Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS),
-        blocks_of(count),
-        sizes,
-    )
+    sizes = *ends, *rest, *pitches, *rest, *starts, *rest, width, count, len(parts)
+    program = Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS)
+    begin = _run_of(program, blocks_of(count), len(arrays) + 1, *sizes)
+    return begin, dtype, made or shape
 
 
 def tile(x: Any, repetitions: Shape) -> Any:
     """Repeat an array along its axes."""
-    if type(repetitions) is not tuple or x.nbytes * prod(repetitions) < LARGE:
+    if type(repetitions) is not tuple or min(repetitions, default=0) < 0:
+        return NotImplemented
+    if x.ndim == len(repetitions) == 1 and 0 < repetitions[0] <= PARTS:
+        out = launched(_end_to_end, (x,) * int(repetitions[0]), 0)
+        if out is not NotImplemented:
+            return out
+    if x.nbytes * prod(repetitions) < LARGE:
         return NotImplemented
     ndim = max(x.ndim, len(repetitions))
     sizes = (*(1,) * (ndim - x.ndim), *x.shape)
-    times = (*(1,) * (ndim - len(repetitions)), *repetitions)
-    return _repeated(x, sizes, times, True)
+    counts = (*(1,) * (ndim - len(repetitions)), *repetitions)
+    return _repeated(x, sizes, counts, True)
 
 
 def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     """Repeat elements, all as often."""
-    if type(repeats) is not int or not x.size:
+    whole = type(repeats) is int and repeats >= 0 and _is_axis(axis)
+    if not whole or not x.size or not (axis is None or -x.ndim <= axis < x.ndim):
         return NotImplemented
+    if 0 < repeats <= PARTS:
+        out = launched(_interleaved, (x,) * repeats, axis)
+        if out is not NotImplemented:
+            return out
     if axis is None:
-        x, axis = x.reshape(-1), 0
-    if not -x.ndim <= axis < x.ndim:
-        return NotImplemented
+        x, axis = straight(x).reshape(-1), 0
     times = [1] * x.ndim
     times[axis] = repeats
     return _repeated(x, x.shape, times, False)
@@ -283,8 +352,6 @@ def _repeated(x: Any, sizes: Sequence[int], times: Sequence[int], whole: bool) -
 
     ``whole``: what repeats an axis goes before its elements.
     """
-    if min(times, default=0) < 0:
-        return NotImplemented
     counts, order = tuple(zip(sizes, times, strict=True)), -1 if whole else 1
     out = new(tuple(n * k for n, k in counts), x.dtype)
     parted = sum(((n, k)[::order] for n, k in counts), ())
@@ -295,22 +362,17 @@ def _repeated(x: Any, sizes: Sequence[int], times: Sequence[int], whole: bool) -
 
 def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     """Shift elements along one axis; those that leave come back at the other end."""
-    if type(shift) is not int or not x.size:
+    if type(shift) is not int or not x.size or not _is_axis(axis):
         return NotImplemented
+    if not (axis is None or -x.ndim <= axis < x.ndim):
+        return NotImplemented
+    out = launched(_rotated, (x, x), shift, axis)
+    if out is not NotImplemented or x.nbytes < LARGE:
+        return out
     if axis is None:
-        return roll(x.reshape(-1), shift, axis=0).reshape(x.shape)
-    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
-        return NotImplemented
+        return roll(straight(x).reshape(-1), shift, axis=0).reshape(x.shape)
     axis %= x.ndim
-    length = x.shape[axis]
-    shift %= length
-    if x._c_contiguous:  # noqa: SLF001
-        parts = (length - shift, shift, length), (0, length - shift, length)
-        out = _joined((x, x), x.shape, axis, parts)
-        if out is not NotImplemented:
-            return out
-    if x.nbytes < LARGE:
-        return NotImplemented
+    shift %= x.shape[axis]
     before, out = (slice(None),) * axis, new(x.shape, x.dtype)
     assign(out[(*before, slice(shift, None))], x[(*before, slice(-shift or None))])
     if shift:
@@ -318,20 +380,26 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     return out
 
 
-def _triangle(lower: str, x: Any, *, k: int = 0) -> Any:
-    """Keep what is on a diagonal and on one side of it."""
-    word, matrices = WORDS.get(x.itemsize), x.ndim > 1 and 0 < x.size < FAR
-    if word is None or not matrices or type(k) is not int:
-        return NotImplemented
-    x = straight(x)
-    out, (rows, columns) = new(x.shape, x.dtype), x.shape[-2:]
+def _triangle(arrays: Arrays, lower: str, k: int) -> Move | None:
+    """Plan :func:`tril` or :func:`triu`."""
+    (x,) = arrays
+    word = WORDS.get(x.itemsize)
+    if word is None or x.ndim < 2 or not 0 < x.size < FAR:  # noqa: PLR2004 - matrices
+        return None
     program = Program(f"xdev::triangle<{word},{lower}>", slots=2)
+    rows, columns = x.shape[-2:]
     sizes = rows, columns, max(-rows, min(k, columns)), x.size
-    run(program, blocks_of(x.size), [x, out], *sizes)
-    return out
+    return _run_of(program, blocks_of(x.size), 2, *sizes), x.dtype, x.shape
 
 
-tril, triu = partial(_triangle, "true"), partial(_triangle, "false")
+def tril(x: Any, *, k: int = 0) -> Any:
+    """Keep what is on a diagonal and below it."""
+    return launched(_triangle, (x,), "true", k) if type(k) is int else NotImplemented
+
+
+def triu(x: Any, *, k: int = 0) -> Any:
+    """Keep what is on a diagonal and above it."""
+    return launched(_triangle, (x,), "false", k) if type(k) is int else NotImplemented
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
@@ -380,6 +448,7 @@ WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
 SORTED = 16  # elements that a thread sorts, at most
 MARKED, SUMMED = 32, 8  # elements that a thread marks, sums up
 INDEX = np.dtype(np.int64)
+SIDES = {"left": "false", "right": "true"}
 PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
 
 
@@ -392,26 +461,32 @@ def sort(
     x: Any, *, axis: Any = 0, descending: bool = False, places: bool = False, **_: bool
 ) -> Any:
     """Sort lines that a block can hold, or return the places of their elements."""
-    if x.dtype.kind not in "biuf" or type(axis) is not int:
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return NotImplemented
-    if not -x.ndim <= axis < x.ndim or not x.size:
-        return NotImplemented
-    length, itemsize = x.shape[axis], x.dtype.itemsize
+    if axis in {-1, x.ndim - 1}:
+        return launched(_sorted_lines, (x,), bool(descending), places)
+    out = launched(_sorted_lines, (x.swapaxes(axis, -1),), bool(descending), places)
+    return out if out is NotImplemented else straight(out.swapaxes(axis, -1))
+
+
+def _sorted_lines(arrays: Arrays, descending: bool, places: bool) -> Move | None:
+    """Plan :func:`sort` along the last axis."""
+    (x,) = arrays
+    if x.dtype.kind not in "biuf" or not x.size:
+        return None
+    length, itemsize = x.shape[-1], x.dtype.itemsize
     number = x.size // length  # of lines
     longest = min(SHARED // min(itemsize, 4), MOST * SORTED)
     if not 1 < length <= longest or number >= FAR:
-        return NotImplemented
+        return None
     threads = WARP
     while threads * SORTED < length and threads < MOST:
         threads *= 2
-    cpp, flags = cpp_name(x.dtype), (str(bool(descending)), str(places))
+    cpp, flags = cpp_name(x.dtype), (str(descending), str(places))
     entry = f"xdev::sort_lines<{','.join((cpp, *flags)).lower()}>"
     program = Program(entry, threads, -(-length // threads))
-    last = axis in {-1, x.ndim - 1}
-    lines = straight(x if last else x.swapaxes(axis, -1))
-    out = new(lines.shape, INDEX if places else x.dtype)
-    run(program, number, [lines, out], length)
-    return out if last else straight(out.swapaxes(axis, -1))
+    dtype = INDEX if places else x.dtype
+    return _run_of(program, number, 2, length), dtype, x.shape
 
 
 argsort = partial(sort, places=True)
@@ -479,60 +554,96 @@ def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
     return unique
 
 
+def _is_index(x: Any) -> bool:
+    return type(x) is _optional.cupy().ndarray and x.dtype.char in "ilq"
+
+
 def take(x: Any, indices: Any, *, axis: int | None) -> Any:
-    """Take rows that are words of 16 bytes, and begin where those may."""
-    cupy = _optional.cupy()
+    """Take rows at indices; CuPy's function is as quick where many words are short."""
     axis = 0 if axis is None and x.ndim == 1 else axis
-    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
-    if type(indices) is not cupy.ndarray or indices.dtype.char not in "ilq":
-        return NotImplemented
-    axis %= x.ndim
-    row = prod(x.shape[axis + 1 :]) * x.itemsize
-    if indices.ndim != 1 or row % WORD or not x.size * indices.size:
-        return NotImplemented
-    count = prod(x.shape[:axis]) * indices.size * (row // WORD)
-    x = straight(x)
-    if count >= FAR or x.data.ptr % WORD:
-        return NotImplemented
-    indices = straight(indices)
-    out = new((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype)
+    return launched(_taken, (x, indices), axis)
+
+
+def _taken(arrays: Arrays, axis: int) -> Move | None:
+    """Plan :func:`take`."""
+    x, indices = arrays
+    before, behind = x.shape[: axis % x.ndim], x.shape[axis % x.ndim + 1 :]
+    shape = (*before, indices.size, *behind)
+    row, nbytes = prod(behind) * x.itemsize, prod(shape) * x.itemsize
+    if indices.ndim != 1 or not x.size or not nbytes:
+        return None
+    word = gcd(WORD, row, x.data.ptr if x._c_contiguous else WORD)  # noqa: SLF001
+    count = nbytes // word
+    if count >= FAR or (word < WORD and nbytes >= LARGE):
+        return None
     index = cpp_name(indices.dtype)
-    program = Program(f"xdev::take<uint4,{index},false>", slots=3)
-    sizes = row // WORD, x.shape[axis], indices.size, count
-    run(program, blocks_of(count), [x, out, indices], *sizes)
-    return out
+    program = Program(f"xdev::take<{WORDS[word]},{index},false>", slots=3)
+    sizes = row // word, x.shape[axis], indices.size, count
+    return _run_of(program, blocks_of(count), 3, *sizes), x.dtype, shape
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
     """Take elements along an axis, each by an index of its own."""
-    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
+    return launched(_taken_each, (x, indices), axis)
+
+
+def _taken_each(arrays: Arrays, axis: int) -> Move | None:
+    """Plan :func:`take_along_axis`."""
+    x, indices = arrays
     axis %= x.ndim
     word, before, behind = WORDS.get(x.itemsize), x.shape[:axis], x.shape[axis + 1 :]
     whole = (*before, *indices.shape[axis : axis + 1], *behind) == indices.shape
-    if not whole or word is None or indices.dtype.char not in "ilq":
-        return NotImplemented
-    if not 0 < indices.size < FAR or not x.size:
-        return NotImplemented
-    x, indices = straight(x), straight(indices)
-    out = new(indices.shape, x.dtype)
+    if not whole or word is None or not 0 < indices.size < FAR or not x.size:
+        return None
     name = f"xdev::take<{word},{cpp_name(indices.dtype)},true>"
     sizes = prod(behind), x.shape[axis], indices.shape[axis], indices.size
-    run(Program(name, slots=3), blocks_of(out.size), [x, out, indices], *sizes)
-    return out
+    begin = _run_of(Program(name, slots=3), blocks_of(indices.size), 3, *sizes)
+    return begin, x.dtype, indices.shape
+
+
+def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
+    """Return where elements belong."""
+    arrays = type(x2) is type(x1) and sorter is None
+    if not arrays or side not in SIDES:
+        return NotImplemented
+    return launched(_searched, (x1, x2), side)
+
+
+def _searched(arrays: Arrays, side: str) -> Move | None:
+    """Plan :func:`searchsorted`."""
+    x, values = arrays
+    plain = x.dtype == values.dtype and x.dtype.kind in "biuf" and x.ndim == 1
+    if not plain or not 0 < x.size < FAR or not values.size:
+        return None
+    entry = f"xdev::search<{cpp_name(x.dtype)},{SIDES[side]}>"
+    begin = _run_of(
+        Program(entry, slots=3), blocks_of(values.size), 3, x.size, values.size
+    )
+    return begin, INDEX, values.shape
 
 
 def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     """Return cross products of vectors that lie one after the other."""
-    if axis not in {-1, x1.ndim - 1} or x1.shape != x2.shape or x1.shape[-1:] != (3,):
+    if axis not in {-1, x1.ndim - 1}:
         return NotImplemented
-    if x1.dtype != x2.dtype or x1.dtype.char not in PRODUCTS or not x1.size:
-        return NotImplemented
-    out, n = new(x1.shape, x1.dtype), x1.size // 3
-    program = Program(f"xdev::cross<{cpp_name(x1.dtype)}>", THREADS, 1)
-    run(program, -(-n // THREADS), [straight(x1), out, straight(x2)], n)
-    return out
+    return launched(_crossed, (x1, x2))
+
+
+def _crossed(arrays: Arrays) -> Move | None:
+    """Plan :func:`cross`."""
+    x1, x2 = arrays
+    alike = x1.shape == x2.shape and x1.dtype == x2.dtype
+    if not alike or x1.shape[-1:] != (3,) or not x1.size:
+        return None
+    if x1.dtype.char not in PRODUCTS:
+        return None
+    program = Program(f"xdev::cross<{cpp_name(x1.dtype)}>", THREADS, 1, slots=3)
+    n = x1.size // 3
+    return _run_of(program, -(-n // THREADS), 3, n), x1.dtype, x1.shape
 
 
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
@@ -548,6 +659,7 @@ COPIES: dict[str, Function] = {
     "nonzero": nonzero,
     "repeat": repeat,
     "roll": roll,
+    "searchsorted": searchsorted,
     "sort": sort,
     "stack": stack,
     "take": take,

@@ -296,7 +296,7 @@ __device__ inline void fill(Slot target, Size count, Function word)
 // Rows of words, of matrices one after the other; or each word by an index of its own.
 // Indices count from the end too.
 struct Take {
-    Slot source, target, indices;
+    Slot source, indices, target;
     Size words, rows, taken, count;  // of a row, of a matrix, of the indices, of all
 };
 
@@ -342,22 +342,22 @@ __global__ void __launch_bounds__(BLOCK) order_ties(const __grid_constant__ Orde
 // Arrays side by side: of each row so many words of each part.
 struct Join {
     static constexpr int PARTS = 15;
-    Slot target, source[PARTS];
+    Slot slot[PARTS + 1];  // of the parts, then of the result
     Size end[PARTS], pitch[PARTS], start[PARTS];  // [words]: in a result's row; of own
-    Size width, count;  // of a result's row; of all rows
+    Size width, count, parts;  // words of a result's row, and of all rows
 };
 
 template <class Word>
 __global__ void __launch_bounds__(BLOCK) join(const __grid_constant__ Join p)
 {
     const unsigned int width = p.width;
-    fill<Word>(p.target, p.count, [&](unsigned int at) {
+    fill<Word>(p.slot[p.parts], p.count, [&](unsigned int at) {
         const unsigned int row = at / width, word = at % width;
         int part = 0;
         while (word >= p.end[part]) ++part;
         const Size begin = part ? p.end[part - 1] : 0;
         const Size place = row * p.pitch[part] + p.start[part] + word - begin;
-        return p.source[part].get<const Word*>()[place];
+        return p.slot[part].get<const Word*>()[place];
     });
 }
 
@@ -379,13 +379,57 @@ __global__ void __launch_bounds__(BLOCK) triangle(const __grid_constant__ Triang
     });
 }
 
+// Of values, and of sorted ones that they are looked for in; or of vectors.
+struct Pair {
+    Slot first, second, target;
+    Size length, count;
+};
+
+// Where values belong among sorted ones, NaN behind all others; behind equal ones, or
+// before them.
+template <class T, bool RIGHT>
+__global__ void __launch_bounds__(BLOCK) search(const __grid_constant__ Pair p)
+{
+    const T* sorted = p.first.get<const T*>();
+    const T* values = p.second.get<const T*>();
+    using Number = typename computed<T>::type;
+    const auto is_less = [](Number a, Number b) { return a < b || (b != b && a == a); };
+    const auto is_before = [&](Number x, Number value) {
+        return RIGHT ? !is_less(value, x) : is_less(x, value);
+    };
+    Number value[ITEMS];
+    unsigned int begin[ITEMS];
+    const Size first = blockIdx.x * Size(BLOCK * ITEMS) + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = first + i * BLOCK;
+        value[i] = read<T, T>(values + (at < p.count ? at : p.count - 1));
+        begin[i] = 0;
+    }
+    // Elements before `begin` are before the value, those from `begin + rest` on are not.
+    for (unsigned int rest = p.length; rest > 0;) {
+        const unsigned int step = (rest + 1) / 2;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const Number x = read<T, T>(sorted + begin[i] + step - 1);
+            if (is_before(x, value[i])) begin[i] += step;
+        }
+        rest -= step;
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const Size at = first + i * BLOCK;
+        if (at < p.count) p.target.get<Size*>()[at] = begin[i];
+    }
+}
+
 template <class T>
-__global__ void __launch_bounds__(BLOCK) cross(const __grid_constant__ Order p)
+__global__ void __launch_bounds__(BLOCK) cross(const __grid_constant__ Pair p)
 {
     const Size at = blockIdx.x * Size(BLOCK) + threadIdx.x;
     if (at >= p.length) return;
-    const T* a = p.source.get<const T*>() + 3 * at;
-    const T* b = p.more.get<const T*>() + 3 * at;
+    const T* a = p.first.get<const T*>() + 3 * at;
+    const T* b = p.second.get<const T*>() + 3 * at;
     T* c = p.target.get<T*>() + 3 * at;
     const T x = a[1] * b[2] - a[2] * b[1];
     const T y = a[2] * b[0] - a[0] * b[2];
