@@ -469,6 +469,9 @@ def test_places_where_runs_begin(gpu, monkeypatch, char):
     x = gpu.sample(9000, char)
     by = np.argsort(x, stable=True)
     starts = np.r_[True, x[by][1:] != x[by][:-1]]
-    first, inverse = cuda_copies._places(gpu.array(x[by]), True, gpu.array(by))
+    ordered = gpu.array(x[by])
+    first, inverse = cuda_copies._marked(ordered, True, "NUMBER", gpu.array(by))
+    values, _ = cuda_copies._marked(ordered, True, "VALUE")
+    np.testing.assert_array_equal(gpu.host(values), np.unique(x), strict=True)
     np.testing.assert_array_equal(gpu.host(first), np.flatnonzero(starts))
     np.testing.assert_array_equal(gpu.host(inverse)[by], np.cumsum(starts) - 1)

@@ -129,7 +129,7 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
 def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a function of an index into a kernel. No GPU is needed.
 
-    Its parameter is a slot for the output's address and each of the function's own, and
+    Its parameter is a slot for each of the function's own and the output's address, and
     the number of elements (64 bits).
     """
 

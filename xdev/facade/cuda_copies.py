@@ -492,11 +492,14 @@ def _sorted_lines(arrays: Arrays, descending: bool, places: bool) -> Move | None
 argsort = partial(sort, places=True)
 
 
-def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
+def _marked(
+    x: Any, differs: bool, what: str = "PLACE", order: Any = None
+) -> tuple[Any, Any]:
     """Return where elements are not zero, or differ from those before them.
 
-    And, where the order of an array is given that x is sorted by, the number of the run
-    that each of its elements is of. The host waits: it must know how many there are.
+    With ``"VALUE"`` those elements. With ``"NUMBER"``, and the order of an array that x
+    is sorted by, also the number of the run that each of its elements is of. The host
+    waits: it must know how many there are.
     """
     entry = f"xdev::marks<{cpp_name(x.dtype)},{str(differs).lower()},xdev::{{}}>"
     blocks = -(-x.size // (THREADS * MARKED))
@@ -504,10 +507,10 @@ def _places(x: Any, differs: bool, order: Any = None) -> tuple[Any, Any]:
     count = Program(entry.format("COUNT"), THREADS, MARKED)
     run(count, blocks, [x, counts], x.size)
     run(Program("xdev::sum_marks", MOST, SUMMED), 1, [x, counts], blocks)
-    out = new((last(counts),), INDEX)
+    out = new((last(counts),), x.dtype if what == "VALUE" else INDEX)
     inverse = None if order is None else new(x.shape, INDEX)
     if out.size:
-        what, more = ("PLACE", []) if order is None else ("NUMBER", [order, inverse])
+        more = [] if order is None else [order, inverse]
         program = Program(entry.format(what), THREADS, MARKED)
         run(program, blocks, [x, out, counts, *more], x.size)
     return out, inverse
@@ -517,7 +520,7 @@ def nonzero(x: Any) -> Any:
     """Return the indices of what is not zero."""
     if not x.ndim or not x.size:
         return NotImplemented
-    (places, _), indices = _places(straight(x), False), []
+    (places, _), indices = _marked(straight(x), False), []
     for size in reversed(x.shape[1:]):
         indices.append(elementwise.remainder(places, size))
         places = elementwise.floor_divide(places, size)
@@ -542,14 +545,17 @@ def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
         cupy, flat = _optional.cupy(), straight(x).reshape(-1)
         order: Any = quick(argsort, cupy.argsort)(flat) if ordering else None
         ordered = flat[order] if ordering else quick(sort, cupy.sort)(flat)
-        first, inverse = _places(ordered, True, order)
+        if not fields:
+            return _marked(ordered, True, "VALUE")[0]
+        what = "NUMBER" if ordering else "PLACE"
+        first, inverse = _marked(ordered, True, what, order)
         makers = {
             "indices": lambda: order[first],
             "inverse_indices": lambda: inverse.reshape(x.shape),
             "counts": lambda: cupy.diff(first, append=x.size),
         }
-        parts = ordered[first], *(makers[field]() for field in fields)
-        return named_result(name)(*parts) if fields else parts[0]
+        values = ordered[first]
+        return named_result(name)(values, *(makers[field]() for field in fields))
 
     return unique
 

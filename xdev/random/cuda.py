@@ -13,12 +13,14 @@ from xdev import _optional, facade, native
 from xdev._plain_calls import SLOT
 from xdev.compile import indexed as compiler, launch
 from xdev.compile.cubins import BLOCK
+from xdev.device.cuda import BACKEND
 from xdev.facade import cuda_copies
 from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_operands
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import read
+from xdev.ufunc.cuda_plan import remember
 
 if TYPE_CHECKING:
     from xdev.compile.indexed import Indexed
@@ -52,7 +54,7 @@ capability = cache(launch.capability)
 def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Launch:
     """Return what runs a kernel over a number of elements."""
     blocks = min(math.ceil(size / (BLOCK * kernel.lanes)), BLOCKS)
-    slots = (launch.Value(), *map(_slot, kernel.parameters))
+    slots = (*map(_slot, kernel.parameters), launch.Value())
     parameter = bytes(SLOT * len(slots)) + struct.pack("=qq", size, 0)
     machine = _loaded(kernel, capability)
     return launch.Launch(machine, blocks, BLOCK, parameter, slots)
@@ -87,7 +89,29 @@ def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> 
             return
         run = _plan(kernel, size, capability(device.index))
         if native.calls.are_of_current_stream([out]):
-            run([memory.address, *values])
+            run([*values, memory.address])
             return
         with cuda_operands.ordered([memory]):
-            run([memory.address, *values])
+            run([*values, memory.address])
+
+
+_launches: dict[Any, native.calls.Launches] = {}
+
+
+def array(
+    device: Device, kernel: Indexed, shape: tuple[int, ...], values: tuple[Any, ...]
+) -> Any:
+    """Return a new array of a call's values; like an earlier one by its launch."""
+    key = kernel, shape, device.index
+    launches = _launches.get(key)
+    if launches is not None and BACKEND.current() == device.index:
+        out = launches(*values)
+        if out is not NotImplemented:
+            return out
+    out = factory(device).empty(shape, kernel.result)
+    fill(device, kernel, out, values)
+    if out.size:
+        run = _plan(kernel, out.size, capability(device.index))
+        launches = remember(_launches, key, native.calls.Launches())
+        launches.learn(values, native.calls.LaunchPlan(run, kernel.result, shape))
+    return out

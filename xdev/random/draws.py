@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
     Function = Callable[..., Any]
     Filler = Callable[[Indexed, Any, tuple[Any, ...]], None]
+    Maker = Callable[[Indexed, Shape, tuple[Any, ...]], Any]
 
 
 READ_ONLY = "out= is read-only: pass a writable array, such as out.copy()"
@@ -191,17 +192,26 @@ def missing(name: str) -> AttributeError:
     return AttributeError(text, name=name)
 
 
-def filler(device: Device) -> Filler:
-    """Return what writes a call's values into a device's arrays, in C order."""
+def writers(device: Device) -> tuple[Filler, Maker]:
+    """Return what writes a call's values into a device's arrays, and into new ones."""
     device.require()
     if device.type == "cuda":
-        from xdev.random.cuda import fill
+        from xdev.random import cuda
 
-        return partial(fill, device)
+        return partial(cuda.fill, device), partial(cuda.array, device)
     if device.type in ("cpu", "fake"):
-        return fill_host
+        return fill_host, partial(host_array_of, device)
     message = f"{device} makes no random values: use one of cpu, fake, cuda"
     raise DeviceUnavailableError(message)
+
+
+def host_array_of(
+    device: Device, kernel: Indexed, shape: Shape, values: tuple[Any, ...]
+) -> Any:
+    """Return a new array of a call's values, of the host's or of a fake device's."""
+    array = factory(device).empty(shape, kernel.result)
+    fill_host(kernel, array, values)
+    return array
 
 
 def fill_host(kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:
@@ -393,7 +403,7 @@ class Draws:
     def __init__(self, source: Philox, device: Device) -> None:
         self.source, self.device = source, device
         self.plain = plain_device(device)  # where values are computed
-        self._fill = filler(self.plain)
+        self._fill, self._make = writers(self.plain)
 
     def adopted(self, x: Any) -> Any:
         """Return a result as an array of the device's library."""
@@ -409,9 +419,7 @@ class Draws:
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""
-        array = factory(self.plain).empty(shape, kernel.result)
-        self._fill(kernel, array, (*self.source.take(), *values))
-        return array
+        return self._make(kernel, shape, (*self.source.take(), *values))
 
     def words(self, shape: Shape) -> Any:
         """Return random words of 64 bits, as uint64."""

@@ -10,7 +10,7 @@ namespace xdev {
 using Index = unsigned long long;
 constexpr int LANES = XDEV_LANES;
 
-// The output's address, and a number for each parameter of the function.
+// A number for each parameter of the function, and the output's address.
 template <int SLOTS>
 struct Call {
     Slot slot[SLOTS];
@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(BLOCK)
     indexed(const __grid_constant__ Call<1 + sizeof...(Parameter)> p)
 {
     with_numbers<sizeof...(Parameter)>([&]<int... K>(numbers<K...>) {
-        run(p.slot[0].template get<Storage*>(), p.n,
-            p.slot[1 + K].template get<Parameter>()...);
+        run(p.slot[sizeof...(Parameter)].template get<Storage*>(), p.n,
+            p.slot[K].template get<Parameter>()...);
     });
 }
 

@@ -248,9 +248,9 @@ __global__ void __launch_bounds__(BLOCK) sum_marks(const __grid_constant__ Order
     if (threadIdx.x == 0) counts[p.length] = carry;
 }
 
-// Count each block's marks; or place them behind those of the blocks before, and also
-// number the run that each element of the unsorted array is of.
-enum Marks { COUNT, PLACE, NUMBER };
+// Count each block's marks; or put their places, or the elements there, behind those of
+// the blocks before, and also number the run that each unsorted element is of.
+enum Marks { COUNT, PLACE, VALUE, NUMBER };
 
 template <class T, bool DIFFERS, Marks WHAT>
 __global__ void __launch_bounds__(BLOCK) marks(const __grid_constant__ Order p)
@@ -272,7 +272,10 @@ __global__ void __launch_bounds__(BLOCK) marks(const __grid_constant__ Order p)
         const Size at = first + i * WARP;
         const unsigned int own = 1u << threadIdx.x % WARP;
         const Size upto = run + __popc(votes[i] & (lanes_below() | own)) - 1;
-        if (votes[i] & own) p.target.get<Size*>()[upto] = at;
+        if (votes[i] & own) {
+            if (WHAT == VALUE) p.target.get<T*>()[upto] = p.source.get<const T*>()[at];
+            else p.target.get<Size*>()[upto] = at;
+        }
         if (WHAT == NUMBER && at < p.length) {
             const Size place = p.order.get<const Size*>()[at];
             p.inverse.get<Size*>()[place] = upto;
