@@ -446,7 +446,7 @@ cumulative_prod = partial(_cumulative, elementwise.multiply)
 SHARED = 48 * 1024  # bytes of a block's memory that every GPU has
 WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
 SORTED = 16  # elements that a thread sorts, at most
-MARKED, SUMMED = 32, 8  # elements that a thread marks, sums up
+MARKED, SUMMED, SOUGHT = 32, 8, 8  # elements that a thread marks, sums up, looks for
 INDEX = np.dtype(np.int64)
 SIDES = {"left": "false", "right": "true"}
 PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
@@ -626,9 +626,9 @@ def _searched(arrays: Arrays, side: str) -> Move | None:
     if not plain or not 0 < x.size < FAR or not values.size:
         return None
     entry = f"xdev::search<{cpp_name(x.dtype)},{SIDES[side]}>"
-    begin = _run_of(
-        Program(entry, slots=3), blocks_of(values.size), 3, x.size, values.size
-    )
+    program = Program(entry, THREADS, SOUGHT, slots=3)
+    blocks = -(-values.size // (THREADS * SOUGHT))
+    begin = _run_of(program, blocks, 3, x.size, values.size)
     return begin, INDEX, values.shape
 
 

@@ -388,37 +388,56 @@ struct Pair {
     Size length, count;
 };
 
+// In [begin, begin + rest] of sorted elements, where each value of a thread belongs: all
+// before is before it.
+template <class T, bool RIGHT, class Number>
+__device__ inline void bisect(
+    const T* sorted, unsigned int length, unsigned int rest, const Number* value,
+    unsigned int* begin)
+{
+    const auto is_less = [](Number a, Number b) { return a < b || (b != b && a == a); };
+    while (rest > 0) {
+        const unsigned int step = (rest + 1) / 2;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const unsigned int at = begin[i] + step - 1;
+            if (at >= length) continue;
+            const Number x = read<T, T>(sorted + at);
+            const bool is_before = RIGHT ? !is_less(value[i], x) : is_less(x, value[i]);
+            if (is_before) begin[i] += step;
+        }
+        rest -= step;
+    }
+}
+
 // Where values belong among sorted ones, NaN behind all others; behind equal ones, or
-// before them.
+// before them. First among samples in shared memory, which is quick at any places.
 template <class T, bool RIGHT>
 __global__ void __launch_bounds__(BLOCK) search(const __grid_constant__ Pair p)
 {
-    const T* sorted = p.first.get<const T*>();
-    const T* values = p.second.get<const T*>();
     using Number = typename computed<T>::type;
-    const auto is_less = [](Number a, Number b) { return a < b || (b != b && a == a); };
-    const auto is_before = [&](Number x, Number value) {
-        return RIGHT ? !is_less(value, x) : is_less(x, value);
-    };
+    constexpr unsigned int MOST = 2048;
+    __shared__ T samples[MOST];
+    const T* sorted = p.first.get<const T*>();
+    const unsigned int length = p.length, stride = (length + MOST - 1) / MOST;
+    const unsigned int count = length / stride;
+    for (unsigned int k = threadIdx.x; k < count; k += BLOCK) {
+        samples[k] = sorted[(k + 1) * stride - 1];
+    }
     Number value[ITEMS];
     unsigned int begin[ITEMS];
     const Size first = blockIdx.x * Size(BLOCK * ITEMS) + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
         const Size at = first + i * BLOCK;
-        value[i] = read<T, T>(values + (at < p.count ? at : p.count - 1));
+        value[i] = read<T, T>(p.second.get<const T*>() + (at < p.count ? at : 0));
         begin[i] = 0;
     }
-    // Elements before `begin` are before the value, those from `begin + rest` on are not.
-    for (unsigned int rest = p.length; rest > 0;) {
-        const unsigned int step = (rest + 1) / 2;
+    __syncthreads();
+    bisect<T, RIGHT>(samples, count, count, value, begin);
 #pragma unroll
-        for (int i = 0; i < ITEMS; ++i) {
-            const Number x = read<T, T>(sorted + begin[i] + step - 1);
-            if (is_before(x, value[i])) begin[i] += step;
-        }
-        rest -= step;
-    }
+    for (int i = 0; i < ITEMS; ++i) begin[i] *= stride;
+    bisect<T, RIGHT>(sorted, length, stride, value, begin);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
         const Size at = first + i * BLOCK;
