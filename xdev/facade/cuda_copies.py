@@ -6,6 +6,7 @@ of what the memory can do.
 
 from __future__ import annotations
 
+import importlib
 import struct
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -536,6 +537,18 @@ UNIQUE: dict[str, tuple[str, ...]] = {
 }
 
 
+def _ordered(x: Any) -> tuple[Any, Any]:
+    """Return a vector sorted, and its order."""
+    order = argsort(x)
+    if order is not NotImplemented:
+        return x[order], order
+    ordered, order = assign(new(x.shape, x.dtype), x), new(x.shape, INDEX)
+    # What CuPy's own function calls, which drops the sorted elements.
+    sort_both = importlib.import_module("cupy.cuda.thrust").argsort
+    sort_both(x.dtype, order.data.ptr, ordered.data.ptr, 0, x.shape)
+    return ordered, order
+
+
 def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
     ordering = not {"indices", "inverse_indices"}.isdisjoint(fields)
 
@@ -543,8 +556,11 @@ def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
         if x.dtype.kind not in "biuf" or not x.size:
             return NotImplemented
         cupy, flat = _optional.cupy(), straight(x).reshape(-1)
-        order: Any = quick(argsort, cupy.argsort)(flat) if ordering else None
-        ordered = flat[order] if ordering else quick(sort, cupy.sort)(flat)
+        order: Any = None
+        if ordering:
+            ordered, order = _ordered(flat)
+        else:
+            ordered = quick(sort, cupy.sort)(flat)
         if not fields:
             return _marked(ordered, True, "VALUE")[0]
         what = "NUMBER" if ordering else "PLACE"
