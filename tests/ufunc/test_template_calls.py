@@ -20,7 +20,7 @@ from xdev.device.streams import LiveStreams
 from xdev.facade import cuda as facade_cuda, cuda_copies
 from xdev.memory import arrays as memory_arrays
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda, cuda_layout, foreign
+from xdev.ufunc import cuda, foreign, layout
 
 
 @pytest.mark.parametrize("char", [*"behfdFD", "bfloat16"])
@@ -456,7 +456,7 @@ def test_a_number_on_cuda_has_the_machines_byte_order(gpu, dtype):
 
 @given(st.integers(1, 2**31 - 1), st.integers(0, 2**31 - 1))
 def test_division_by_multiplication_is_exact(extent, i):
-    magic, shift = cuda_layout.divisor(extent)
+    magic, shift = layout.divisor(extent)
 
     assert 0 < magic < 2**32
     assert (i * magic >> 32) + i >> shift == i // extent

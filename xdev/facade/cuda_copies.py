@@ -23,9 +23,9 @@ from xdev.facade import elementwise
 from xdev.facade.cpu import named_result
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_plan
-from xdev.ufunc.cuda_layout import SHORT
 from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.expressions import selection
+from xdev.ufunc.layout import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

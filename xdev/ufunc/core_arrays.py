@@ -14,13 +14,11 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev.compile.grid import Argument, Grid
 from xdev.errors import quoted
-from xdev.ufunc import cuda_layout
 from xdev.ufunc.cpu import report_errors
-from xdev.ufunc.cuda_layout import Shape, broadcast
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.kernels import is_aligned, is_contiguous
-from xdev.ufunc.layout import stretch
+from xdev.ufunc.layout import Shape, broadcast, collapse, stretch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -337,7 +335,7 @@ class CoreLoops:
         ]
         # Outputs first: theirs is the order of the loop dimensions.
         count = function.nout
-        extents, steps = cuda_layout.collapse(loop, outer[-count:] + outer[:-count])
+        extents, steps = collapse(loop, outer[-count:] + outer[:-count])
         following = iter(steps[count:] + steps[:count])
         cores = list(typing.arguments)
         for k, (x, at, core) in enumerate(zip(operands, splits, cores, strict=True)):

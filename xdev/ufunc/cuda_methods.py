@@ -20,7 +20,7 @@ from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, Scan, Scatter, compu
 from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_layout, cuda_plan, foreign, layout
+from xdev.ufunc import cuda_plan, foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
 from xdev.ufunc.cuda import apart, mask_of, new_array, placed, require, written
 from xdev.ufunc.cuda_operands import Array, Number, read
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from xdev.compile.cubins import Template
     from xdev.ufunc.cuda import CudaLoops
-    from xdev.ufunc.cuda_layout import Lines, Shape
+    from xdev.ufunc.layout import Lines, Shape
     from xdev.ufunc.signatures import Specialisation
 
 BYTE = np.dtype(np.uint8)
@@ -214,7 +214,7 @@ class CudaMethods:
             return plan, x, mask
         steps, dtype = target
         masks = (0,) * len(x.shape) if mask is None else mask.strides
-        found = cuda_layout.lines(x.shape, axes, x.strides, steps, masks)
+        found = layout.lines(x.shape, axes, x.strides, steps, masks)
         if found is None:  # axes that do not merge: a copy in which they do
             order = [*(i for i in range(len(x.shape)) if i not in axes), *axes]
             x, mask = straightened(x, order), mask and straightened(mask, order)
@@ -223,7 +223,7 @@ class CudaMethods:
             return self._found(spec, x, mask, axes, target, start)
         loop, itemsize = computed(spec.outputs[0]), x.dtype.itemsize
         plain = mask is None
-        group = cuda_layout.reducing(found, plain and found.steps[0] == itemsize)
+        group = layout.reducing(found, plain and found.steps[0] == itemsize)
         kernel = Reduce(x.dtype, loop, dtype, group, len(found.extents), not plain)
         wide = found.wide(itemsize) if group <= WARPS and plain else 1
         kernel = kernel._replace(statistic=self._statistic, wide=wide)
@@ -251,11 +251,11 @@ class CudaMethods:
         fold starts from, None its first element, and what a mean is divided by.
         """
         first, freedom = start
-        blocks = folding = cuda_layout.grid(
+        blocks = folding = layout.grid(
             found.number // kernel.wide, splits, kernel.group
         )
         if kernel.joining:
-            blocks += cuda_layout.grid(found.number, 1, kernel.joining)
+            blocks += layout.grid(found.number, 1, kernel.joining)
         begin = struct.pack("=iiqd", first is not None, folding, READY, freedom)
         parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
         parameter += found.parameter(splits, each)
@@ -297,7 +297,7 @@ class CudaMethods:
             return None
         if not isinstance(mask, Array):
             mask = Array.of(_optional.cupy().asarray(mask))
-        cuda_layout.broadcast([shape, mask.shape], [shape], self._name)
+        layout.broadcast([shape, mask.shape], [shape], self._name)
         strides = layout.stretch(mask.shape, mask.strides, shape)
         return mask.laid_out(shape, strides)
 
@@ -313,7 +313,7 @@ class CudaMethods:
             if not prod(x.shape):
                 return _returned(y, given, x)
             found, itemsize = lines(source, place, y.strides), x.dtype.itemsize
-            group, rank = cuda_layout.scanning(found), len(found.extents)
+            group, rank = layout.scanning(found), len(found.extents)
             kernel = Scan(x.dtype, loop, y.dtype, group, rank)
             first = Reduce(x.dtype, loop, loop, group, rank)
             splits, each, before = 1, found.length, None
@@ -324,12 +324,12 @@ class CudaMethods:
             values = [source.address, y.address]
             if splits > 1:
                 before = array_maker()((found.number, splits), loop)
-                between = cuda_layout.partial(found, splits, loop.itemsize)
+                between = layout.partial(found, splits, loop.itemsize)
                 fold = self._launch(spec, first, between, splits, each)
                 fold([source.address, before.data.ptr])
                 values.append(before.data.ptr)
             parameter = bytes(3 * SLOT) + found.parameter(splits, each)
-            blocks = cuda_layout.grid(found.number, splits, group)
+            blocks = layout.grid(found.number, splits, group)
             scan = self._launching(spec, kernel, blocks, parameter, len(values))
             scan(values)
             if out is None and before is None and source.owner is array:
@@ -364,7 +364,7 @@ class CudaMethods:
                     target=(*found.target, y.strides[axis]),
                     mask=(*found.mask, 0),
                 )
-                group = 1 if length <= count * cuda_layout.SHORT else WARP
+                group = 1 if length <= count * layout.SHORT else WARP
                 kernel = Reduce(x.dtype, loop, y.dtype, group, len(found.extents))
                 kernel = kernel._replace(segmented=True)
                 fold = self._launch(spec, kernel, found, 1, length)
@@ -443,7 +443,7 @@ def _returned(y: Array, out: Array | None, like: Array) -> Any:
 def lines(x: Array, axis: int, target: Shape) -> Lines:
     """Return the lines of an array along one axis, without a mask."""
     rank = len(x.shape)
-    found = cuda_layout.lines(x.shape, (axis,), x.strides, target, (0,) * rank)
+    found = layout.lines(x.shape, (axis,), x.strides, target, (0,) * rank)
     assert found is not None  # noqa: S101 - one axis
     return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xdev._plain_calls import SLOT
 from xdev.compile.cubins import ACCESS, BLOCK, ITEMS, Elementwise, Operand
 from xdev.compile.launch import Launch, Value
-from xdev.ufunc import cuda_layout, layout
+from xdev.ufunc import layout
 from xdev.ufunc.cuda_operands import Array, Number
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from xdev.compile.formulas import Dtypes
-    from xdev.ufunc.cuda_layout import Shape
+    from xdev.ufunc.layout import Shape
     from xdev.ufunc.signatures import Specialisation
 
 PLANS = 512  # kept for each function; with more layouts it starts afresh
@@ -55,7 +55,7 @@ class Result(NamedTuple):
     @property
     def laid(self) -> Array:
         """What stands for it in a plan: an array as the caller will see it."""
-        steps = cuda_layout.contiguous(self.shape, self.dtype.itemsize)
+        steps = layout.contiguous(self.shape, self.dtype.itemsize)
         shape, strides = (
             tuple(each[axis] for axis in self.axes) for each in (self.shape, steps)
         )
@@ -97,7 +97,7 @@ def make(
     """
     read = [x for x in inputs if isinstance(x, Array)]
     masks = [] if mask is None else [mask]
-    shape = cuda_layout.broadcast(
+    shape = layout.broadcast(
         [x.shape for x in (*read, *masks)],
         [x.shape for x in outputs if x is not None],
         spec.name,
@@ -113,7 +113,7 @@ def make(
     targets: list[Array] = [y.laid if x is None else x for x, y in pairs]
     masked = [layout.stretch(x.shape, x.strides, shape) for x in masks]
     strides = [x.strides for x in targets] + stretched + masked
-    extents, steps = cuda_layout.collapse(shape, strides)
+    extents, steps = layout.collapse(shape, strides)
     out_steps, remaining = steps[: len(targets)], iter(steps[len(targets) :])
     size = prod(shape)
 
@@ -188,8 +188,8 @@ def make(
 def _is_fortran(x: Array) -> bool:
     """Say whether an array is contiguous in Fortran's order, and not in C's."""
     size, shape = x.dtype.itemsize, x.shape
-    fortran = cuda_layout.contiguous(shape[::-1], size)[::-1]
-    return x.strides == fortran != cuda_layout.contiguous(shape, size)
+    fortran = layout.contiguous(shape[::-1], size)[::-1]
+    return x.strides == fortran != layout.contiguous(shape, size)
 
 
 def _is_straight(x: Array | None, shape: Shape) -> bool:
@@ -197,7 +197,7 @@ def _is_straight(x: Array | None, shape: Shape) -> bool:
     return x is not None and x.layout == (
         x.dtype,
         shape,
-        cuda_layout.contiguous(shape, x.dtype.itemsize),
+        layout.contiguous(shape, x.dtype.itemsize),
     )
 
 
@@ -225,7 +225,7 @@ def _parameter(
     kernel: Elementwise, row: int, index: Shape, steps: list[Shape]
 ) -> bytes:
     """Lay out the parameter as ``Parameters`` in layout.cuh does."""
-    magic, shift = zip(*map(cuda_layout.divisor, index), strict=True)
+    magic, shift = zip(*map(layout.divisor, index), strict=True)
     if kernel.wide:  # it divides instead
         magic = (0,) * len(index)
     number = "Q" if kernel.wide else "I"

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile.grid import Argument, Grid
-    from xdev.ufunc.cuda_layout import Shape
     from xdev.ufunc.cuda_plan import Result
+    from xdev.ufunc.layout import Shape
 
 # What stands in a kernel's brackets: extents, and the shape of a block on CUDA.
 
