@@ -15,8 +15,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev.compile.grid import Argument, Grid
 from xdev.errors import quoted
 from xdev.ufunc.cpu import report_errors
+from xdev.ufunc.cuda import Result
 from xdev.ufunc.cuda_operands import Array, Number, handed
-from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.kernels import is_aligned, is_contiguous
 from xdev.ufunc.layout import Shape, broadcast, collapse, stretch
 

@@ -20,9 +20,18 @@ from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, Scan, Scatter, compu
 from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_plan, foreign, layout
+from xdev.ufunc import foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
-from xdev.ufunc.cuda import apart, mask_of, new_array, placed, require, written
+from xdev.ufunc.cuda import (
+    Result,
+    apart,
+    mask_of,
+    new_array,
+    placed,
+    remember,
+    require,
+    written,
+)
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import misfit, strong
@@ -95,7 +104,7 @@ class CudaMethods:
         plain = all(isinstance(part, KEYS) for part in key)
         if plain and {type(array), type(y.owner)} == {_optional.cupy().ndarray}:
             plan = native.calls.LaunchPlan(run, y.dtype, y.shape, scratch=scratch)
-            launches = cuda_plan.remember(self._launches, key, native.calls.Launches(1))
+            launches = remember(self._launches, key, native.calls.Launches(1))
             launches.learn((array,), plan)
 
     def _operands(
@@ -115,7 +124,7 @@ class CudaMethods:
         As NumPy's methods do, the kernels cast to whatever ``out`` holds.
         """
         if out is None:
-            return new_array(cuda_plan.Result(shape, tuple(range(len(shape))), dtype))
+            return new_array(Result(shape, tuple(range(len(shape))), dtype))
         if out.shape != shape:
             message = f"{self._name}: out has shape {out.shape}, but the result {shape}"
             raise ValueError(message)
@@ -233,7 +242,7 @@ class CudaMethods:
             kernel = kernel._replace(joining=WARP if splits <= BLOCK else BLOCK)
             nbytes = found.number * splits * kernel.partial
         fold = self._launch(spec, kernel, found, splits, each, start)
-        return cuda_plan.remember(self._plans, key, (fold, nbytes)), x, mask
+        return remember(self._plans, key, (fold, nbytes)), x, mask
 
     def _launch(
         self,

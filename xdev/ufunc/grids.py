@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile.grid import Argument, Grid
-    from xdev.ufunc.cuda_plan import Result
+    from xdev.ufunc.cuda import Result
     from xdev.ufunc.layout import Shape
 
 # What stands in a kernel's brackets: extents, and the shape of a block on CUDA.
