@@ -19,7 +19,7 @@ from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
 from xdev.errors import users_level
 from xdev.memory.arrays import is_fake
-from xdev.ufunc import calls, foreign, literals, sources
+from xdev.ufunc import calls, foreign, rewriting, sources
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
@@ -33,7 +33,7 @@ from xdev.ufunc.sources import FunctionScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from xdev.ufunc.literals import Rewriting
+    from xdev.ufunc.rewriting import Rewriting
 
 MOST = 256  # extents, and layouts on the CPU, that one kernel keeps at a time
 #: Indices, arguments, and the dtype of floats.
@@ -458,7 +458,7 @@ def typed(
     refuse_arrays(function, sources.outside(function), way="")
     replace = functools.partial(_replacement, function, working)
     rules = Rules((), working=working)
-    return literals.typed(function, rules, replace, also).function
+    return rewriting.typed(function, rules, replace, also).function
 
 
 def _replacement(

@@ -1,4 +1,14 @@
-"""A function's source in other words: those that compilers have, or checked ones.
+"""A function's source, rewritten so that it computes in NumPy's dtypes.
+
+Compilers compute integers in 64 bits, so results get casts. And literals inside a
+function are weak, as in NEP 50: ``x * 3`` keeps x's dtype. Numba takes a literal for
+int64 or float64, and so computes in float64 what was meant in float32. So each number
+that is an operand, is assigned, returned or compared becomes a constant of the dtype
+that NumPy would give it. Python numbers that a name outside the function stands for
+(``math.pi``, a module's ``SCALE``) count as literals.
+
+Where no more is known of what a float stands beside, its dtype is that of the inputs'
+result type; integers are the compiler's there.
 
 Each rewriter changes the tree of a function, and puts values into its scope.
 """
@@ -9,27 +19,297 @@ import ast
 import copy
 import inspect
 import math
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
 import numpy as np
 
 from xdev import atomic
+from xdev.compile.errors import KEEPERS
 from xdev.compile.grid import checked
-from xdev.ufunc.kinds import OPERATORS
-from xdev.ufunc.sources import is_plain
+from xdev.ufunc import kinds, sources
+from xdev.ufunc.flow import Flow
+from xdev.ufunc.inputs import shown
+from xdev.ufunc.sources import FunctionScope, inside, is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from xdev.ufunc.sources import FunctionScope
+    from xdev.ufunc.kinds import Called, Kind, Rules
+
+    #: What calls give, as :class:`Flow` takes it.
+    Calling = Callable[[Any, tuple[Kind, ...]], tuple[Called, Any] | None]
+    Rewriting = Callable[[ast.FunctionDef, FunctionScope], object]
+
+
+NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
+
+
+class Typed(NamedTuple):
+    """A function with typed literals, and what it returns, None: its source is mute."""
+
+    function: Callable[..., Any]
+    returned: Kind = None
+
+
+def analysed(
+    function: Callable[..., Any],
+    source: ast.FunctionDef,
+    rules: Rules,
+    called: Calling,
+    also: Rewriting | None = None,
+) -> tuple[ast.FunctionDef, FunctionScope, Flow]:
+    """Return a source in plain words, and what its names and expressions are.
+
+    It is refused, with the line, where it may read a name before that is assigned, or
+    reduces a number.
+    """
+    code, tree = function.__code__, copy.deepcopy(source)
+    tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Match):
+            raise TypeError(
+                f"{function.__name__} has a match, which compiled code does not: write "
+                f"if and elif\n{shown(code, node.lineno)}"
+            )
+    scope = FunctionScope(tree, sources.outside(function))
+    if also:
+        also(tree, scope)
+    Plain(scope, operators=bool(rules.inputs)).visit(tree)
+    own = {*code.co_varnames, *code.co_cellvars}
+    flow = Flow(tree, own, rules.kinds, scope, called)
+    for name in flow.unassigned:
+        raise TypeError(
+            f"{function.__name__} may read {name.id!r} before it is assigned, where "
+            "compiled code has any value: assign it before the condition, or on each "
+            f"way to this line\n{shown(code, name.lineno)}"
+        )
+    for node in flow.reduced if rules.inputs else ():
+        value = ast.unparse(node.args[0])
+        raise TypeError(
+            f"{function.__name__} calls {ast.unparse(node.func)} of {value}, which is "
+            "one number, since the function sees one element at a time: compute it of "
+            "the whole array before and pass it as an argument, or use "
+            f"@xdev.guvectorize\n{shown(code, node.lineno)}"
+        )
+    return tree, scope, flow
+
+
+def _refuse_without_source(function: Callable[..., Any], rules: Rules) -> None:
+    """Refuse integers that compilers widen where there is no source to rewrite."""
+    if rules.needs_source:
+        inputs = ", ".join(map(str, rules.inputs))
+        integers, _ = rules.words
+        wide = integers or rules.working.kind == "b"
+        result, code = "int64" if wide else rules.working, function.__code__
+        raise TypeError(
+            f"{function.__name__}({inputs}): no source was found at "
+            f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
+            f"have NumPy's dtypes; compilers would give other numbers. {KEEPERS}, "
+            f"or give the types, as @vectorize(['{result}({inputs})']), by which "
+            "integers are computed in 64 bits"
+        )
+
+
+def returned(function: Callable[..., Any], rules: Rules, called: Calling) -> Kind:
+    """Return the kind of what a function gives, None where it has no source."""
+    source = sources.find(function.__code__)
+    if source is None:
+        return None
+    *_, flow = analysed(function, source.node, rules, called)
+    return rules.compiled(flow.returned, keeps_weak=True)
+
+
+def typed(
+    function: Callable[..., Any],
+    rules: Rules,
+    replace: Callable[[object], object],
+    also: Rewriting | None = None,
+    called: Calling = lambda _, __: None,
+) -> Typed:
+    """Return the function with its literals typed; as it is, if it has no source.
+
+    It keeps its name, line numbers, defaults, globals and closure. ``replace`` turns
+    the value of an outside name into what compiled code uses instead; ``also(tree,
+    scope)`` rewrites the source before.
+    """
+    code = function.__code__
+    source = sources.find(code)
+    if source is None:
+        _refuse_without_source(function, rules)
+        outside = sources.outside(function)
+        values = inside(code, outside)
+        swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
+        return Typed(sources.rebuilt(function, code, swapped))
+    tree, scope, flow = analysed(function, source.node, rules, called, also)
+    if rules.inputs:
+        flow.want_results(rules.compiled(flow.returned))
+    _Rewriter(function, scope, rules, replace, flow).generic_visit(tree)
+    new = sources.compiled(sources.FunctionSource(tree, source.imports), code)
+    return Typed(
+        sources.rebuilt(function, new, scope.constants),
+        flow.returned if rules.inputs else None,
+    )
+
+
+@final
+class _Rewriter(ast.NodeTransformer):
+    """Puts casts into a function's source, and names of typed constants.
+
+    Where compilers' integers are meant, no kind is known to it.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        scope: FunctionScope,
+        rules: Rules,
+        replace: Callable[[object], object],
+        flow: Flow,
+    ) -> None:
+        self._function, self._scope, self._rules = function, scope, rules
+        self._replace, self._flow = replace, flow
+
+    def _kind(self, node: ast.AST) -> Kind:
+        return self._flow.kind(node) if self._rules.inputs else None
+
+    def visit(self, node: Any) -> Any:
+        """Return a node in the kind in which it is wanted, as far as both are known."""
+        if node not in self._flow.wanted:
+            return super().visit(node)
+        own, kind = self._kind(node), kinds.native(self._flow.wanted[node])
+        if not self._rules.inputs:
+            kind = None
+        number = own if kinds.is_number(own) else self._scope.number(node)
+        if number is not None:
+            return self._number(node, number, kind)
+        new, own = super().visit(node), kinds.native(own)
+        if (
+            kinds.is_dtype(kind, "iufc")
+            and own is not None
+            and not kinds.same(own, kind)
+        ):
+            return self._cast(new, kind if own.kind == "c" else kinds.real(kind))
+        # In loops compilers begin with the types of names before them: unsigned
+        # integers that turn signed there would become floats.
+        signed = kinds.is_dtype(own, "i") and kinds.is_dtype(kind, "i")
+        dtypes = self._flow.dtypes_of(getattr(node, "id", "")) if signed else ()
+        turned = any(kinds.is_dtype(dtype, "u") for dtype in dtypes)
+        return self._cast(new, own) if turned else new
+
+    def _number(self, node: ast.expr, number: Any, kind: Kind) -> ast.expr:
+        """Return the name of a number in a dtype, or the node where it has none.
+
+        Where nothing is known beside it, that of a float is the inputs' result type.
+        """
+        whole = type(number) is int
+        if whole and kinds.is_dtype(kind, "iu") and not kinds.fits(number, kind):
+            self._refuse(node, number, kind)
+        elif kinds.is_dtype(kind, "iufc" if whole else "fc"):
+            dtype = kind if type(number) is complex else kinds.real(kind)
+            return self._named(node, number, dtype)
+        elif not whole:
+            dtype = kinds.strong(self._rules.working)
+            if dtype.kind == "c" and type(number) is float:
+                dtype = kinds.real(dtype)
+            return self._named(node, number, np.result_type(dtype, number))
+        return cast("ast.expr", super().visit(node))
+
+    def _named(self, node: ast.expr, value: complex, dtype: np.dtype[Any]) -> ast.expr:
+        """Return a constant's name, the node where the dtype is too small for it."""
+        with suppress(OverflowError), np.errstate(over="ignore"):
+            constant = dtype.type(value)
+            if np.isfinite(constant) or type(value) is int or not np.isfinite(value):
+                return self._scope.name(node, f"{dtype}_{value}", constant)
+        return node
+
+    def _cast(self, node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
+        name = self._scope.name(node, str(dtype), dtype.type)
+        return ast.copy_location(ast.Call(name, [node], []), node)
+
+    def _narrowed(self, node: ast.expr, kind: Kind) -> ast.expr:
+        """Return a result of compilers' 64 bits in its dtype."""
+        narrow = kinds.is_dtype(kind, "iu") and not kinds.same(kind, kinds.INT64)
+        return self._cast(node, kind) if narrow else node
+
+    def _refuse(self, node: ast.expr, value: int, dtype: np.dtype[Any]) -> None:
+        """Refuse a number that an integer dtype does not have, as NumPy does."""
+        if self._rules.bounded:
+            function, taken = self._function, ", ".join(map(str, self._rules.inputs))
+            raise OverflowError(
+                f"Python integer {value} out of bounds for {dtype} in "
+                f"{function.__name__}: cast an argument to a larger dtype, or give a "
+                f"signature, as int64({taken})\n"
+                f"{shown(function.__code__, node.lineno)}"
+            )
+
+    def visit_BinOp(self, node: Any) -> ast.expr:
+        """Give the result its dtype, which an exponent, too, must fit."""
+        kind = self._kind(node)
+        if isinstance(node, ast.BinOp) and kinds.is_dtype(kind, "iu"):
+            number = self._kind(node.right)
+            if type(number) is int and not kinds.fits(number, kind):
+                self._refuse(node.right, number, kind)
+        literal = self._scope.number(node) is not None
+        self.generic_visit(node)
+        return cast("ast.expr", node) if literal else self._narrowed(node, kind)
+
+    visit_UnaryOp = visit_BinOp  # noqa: N815 - Python's
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Compare integers exactly: by infinity, or NumPy's functions, pair by pair.
+
+        For uint64 and a signed integer the operators of compilers take int64, in which
+        half of uint64 is negative.
+        """
+        own = list(map(self._kind, (node.left, *node.comparators)))
+        self.generic_visit(node)
+        parts = [
+            self._scope.name(each, "endless", math.copysign(math.inf, kind))
+            if type(kind) is int and not NUMBAS[0] <= kind <= NUMBAS[1]
+            else each
+            for each, kind in zip((node.left, *node.comparators), own, strict=True)
+        ]
+        node.left, *node.comparators = parts
+        if not kinds.exact_alone(*own):
+            return node
+        tests = list[ast.expr]()
+        for op, *pair in zip(node.ops, parts[:-1], parts[1:], strict=True):
+            ufunc, _ = kinds.OPERATORS[type(op)]
+            name = self._scope.name(node, ufunc.__name__, ufunc)
+            tests.append(ast.copy_location(ast.Call(name, pair, []), node))
+        both = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+        return ast.copy_location(both, node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Call compiled functions, and give Python's numbers their dtypes."""
+        kind, name = self._kind(node), self._scope.builtin(node.func)
+        make, taken = self._flow.ours.get(node, (None, ()))
+        if make is not None:
+            words = "_".join([ast.unparse(node.func), *map(str, taken)])
+            node.func = self._scope.name(node.func, words, make())
+        self.generic_visit(node)
+        if kind is int or kind is float:  # NumPy's dtypes equal these
+            return self._cast(node, kinds.native(kind))
+        return self._narrowed(node, kind) if name in kinds.EXTREMES else node
+
+    def visit_Name(self, node: ast.Name | ast.Attribute) -> ast.expr:
+        """Put in what compiled code uses instead of an outside name."""
+        new = self._replace(self._scope.static(node))
+        if new is not self._scope.value(node):
+            return self._scope.name(node, ast.unparse(node).replace(".", "_"), new)
+        return cast("ast.expr", self.generic_visit(node))
+
+    visit_Attribute = visit_Name  # noqa: N815 - Python's
+
 
 # Words that compilers have.
 
 #: The operators that stand for functions of two: NumPy's comparisons, all of Python's.
 AS_OPERATORS: dict[Any, Any] = {
     function: operator
-    for operator, functions in OPERATORS.items()
+    for operator, functions in kinds.OPERATORS.items()
     if not issubclass(operator, ast.unaryop)
     for function in functions[0 if issubclass(operator, ast.cmpop) else 1 :]
 } | {pow: ast.Pow}

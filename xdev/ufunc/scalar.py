@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FunctionType
 
-    from xdev.ufunc import literals
+    from xdev.ufunc import rewriting
     from xdev.ufunc.cpu import CpuLoops
     from xdev.ufunc.kinds import Called
     from xdev.ufunc.signatures import Signature
@@ -254,23 +254,23 @@ class ScalarFunction(Definition):
         outputs = tuple(map(np.dtype, names.decode().split()))
         return outputs, digest if unchanged() else None
 
-    def _typed(self, function: Callable[..., Any], rules: Rules) -> literals.Typed:
+    def _typed(self, function: Callable[..., Any], rules: Rules) -> rewriting.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
-        from xdev.ufunc import literals
+        from xdev.ufunc import rewriting
 
         with _entered(self):
             called = partial(_called, bounded=rules.bounded)
             replace = partial(_replacement, rules=rules)
-            return literals.typed(function, rules, replace, called=called)
+            return rewriting.typed(function, rules, replace, called=called)
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
-        from xdev.ufunc import literals
+        from xdev.ufunc import rewriting
 
         with _entered(self):
             called = partial(_called, bounded=rules.bounded)
-            return literals.returned(self.function, rules, called)
+            return rewriting.returned(self.function, rules, called)
 
     def device_function(self, rules: Rules) -> Any:
         """Return what compiled code calls for this function, literals typed."""
