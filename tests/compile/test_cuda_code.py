@@ -20,8 +20,7 @@ from xdev.compile.cubins import (
     cubin,
 )
 from xdev.compile.grid import Argument, Grid
-from xdev.ufunc.core_arrays import Layout
-from xdev.ufunc.generalized import CoreFunction
+from xdev.ufunc.generalized import CoreFunction, Layout
 
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
 

@@ -87,8 +87,11 @@ class Array(NamedTuple):
         What lies exactly there is read before it is written.
         """
         here, there = (self.address, self.layout), (output.address, output.layout)
-        distance = self.address - output.address
-        return here != there and output.reach.meets(self.reach, distance)
+        return here != there and self.meets(output)
+
+    def meets(self, other: Array) -> bool:
+        """Say whether two arrays have bytes in common."""
+        return self.reach.meets(other.reach, other.address - self.address)
 
     @property
     def device(self) -> int | None:

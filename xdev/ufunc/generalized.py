@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+import re
+import threading
+from math import prod
+from operator import index, is_not
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
-from xdev.compile.grid import Argument
+from xdev.compile.grid import Argument, Grid
+from xdev.errors import quoted
 from xdev.ufunc import sources
-from xdev.ufunc.core_arrays import CoreLoops, Layout
+from xdev.ufunc.cpu import report_errors
+from xdev.ufunc.cuda import Result, remember
+from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.grids import CUDA, HOST
 from xdev.ufunc.inputs import CountingParameters
 from xdev.ufunc.kernels import (
     check_dtype,
     check_plain,
+    is_aligned,
+    is_contiguous,
     refuse_unwritten,
     result_type,
     typed,
 )
+from xdev.ufunc.layout import Shape, broadcast, collapse, stretch
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import check_options
 from xdev.ufunc.signatures import chosen, dtypes_of, parse_types, types_of
@@ -30,10 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile.formulas import Dtypes
-    from xdev.ufunc.signatures import Types
+    from xdev.ufunc.signatures import Signature, Types
     from xdev.ufunc.sources import FunctionScope
-
-# ``@guvectorize``: its forms and its options.
 
 
 def guvectorize(
@@ -101,9 +109,7 @@ def guvectorize(
 
     def decorate(function: Any) -> Ufunc:
         plain = sources.undecorated(function, CoreFunction)
-        return Ufunc(
-            CoreFunction(plain, core, explicit, fastmath=bool(fastmath)), target
-        )
+        return Ufunc(CoreFunction(plain, core, explicit, bool(fastmath)), target)
 
     return decorate
 
@@ -128,9 +134,7 @@ def _parse_cores(signature: object, layout: Layout) -> Types:
     return types
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
-class CoreSpecialisation:
+class CoreSpecialisation(NamedTuple):
     """One typing of a function of core arrays: what every device compiles."""
 
     function: Callable[..., Any]  # literals typed
@@ -152,31 +156,27 @@ class CoreFunction(Definition):
         function: Callable[..., Any],
         layout: Layout,
         signatures: Sequence[Types],
-        *,
         fastmath: bool,
     ) -> None:
         names = check_plain(function, "guvectorize", "def f(x, y, out)")
-        if len(names) != len(layout.operands):
+        self.nin, self.nout = nin, nout = len(layout.inputs), len(layout.outputs)
+        if len(names) != nin + nout:
             raise TypeError(
                 f"{function.__name__}({', '.join(names)}) has {len(names)} parameters, "
-                f"but {layout.text} needs {len(layout.operands)}: first "
-                f"{len(layout.inputs)} inputs, then {len(layout.outputs)} outputs"
+                f"but {layout.text} needs {nin + nout}: first {nin} inputs, then "
+                f"{nout} outputs"
             )
         indices = (", ".join("ijklmn"[: len(own)]) or "0" for own in layout.outputs)
-        outputs = names[len(layout.inputs) :]
-        places = dict(zip(outputs, indices, strict=True))
+        places = dict(zip(names[nin:], indices, strict=True))
         refuse_unwritten(function, places, unnamed=True)
         self.function, self.layout, self.fastmath = function, layout, fastmath
-        self.signatures = tuple(signatures)
-        nin = len(layout.inputs)
         #: The signatures by the dtypes of their inputs and outputs.
         self._types = {
             (dtypes_of(types[:nin]), dtypes_of(types[nin:])): types
-            for types in self.signatures
+            for types in signatures
         }
         self.name: str = function.__name__
-        self.nin, self.nout = len(layout.inputs), len(layout.outputs)
-        self.names, self.labels = names, names[: self.nin]
+        self.names, self.labels = names, names[:nin]
         self._specialisations: dict[tuple[Dtypes, Dtypes], CoreSpecialisation] = {}
 
     def describe(self, ufunc: Ufunc) -> None:
@@ -201,8 +201,8 @@ class CoreFunction(Definition):
 
     def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle a ufunc by the Python function and the options."""
-        options = self.layout, self.signatures, self.fastmath, ufunc.target
-        return sources.pickled(ufunc, _remake, self.function, *options)
+        options = self.layout, tuple(self._types.values()), self.fastmath
+        return sources.pickled(ufunc, _remake, self.function, ufunc.target, *options)
 
     @property
     def types(self) -> list[str]:
@@ -226,7 +226,7 @@ class CoreFunction(Definition):
     ) -> CoreSpecialisation:
         """Return the typing for dtypes."""
         native = tuple(dtype.newbyteorder("=") for dtype in inputs)
-        if self.signatures:
+        if self._types:
             pair = chosen(self.name, [*self._types], native, dtype, casting)
             types, results = self._types[pair], pair[1]
         else:
@@ -274,11 +274,322 @@ class CoreFunction(Definition):
         return CoreSpecialisation(function, arguments, inputs, outputs)
 
 
-def _remake(
-    function: Callable[..., Any],
-    layout: Layout,
-    signatures: Any,
-    fastmath: bool,
-    target: str | None,
-) -> Ufunc:
-    return Ufunc(CoreFunction(function, layout, signatures, fastmath=fastmath), target)
+def _remake(function: Any, target: str | None, *options: Any) -> Ufunc:
+    return Ufunc(CoreFunction(function, *options), target)
+
+
+# Core dimensions: ``"(n),(n)->()"``, and the shapes that they stand for.
+NAME = r"\s*(?:[A-Za-z_]\w*|[1-9]\d*)\s*"
+OPERAND = rf"\s*\(\s*(?:{NAME}(?:,{NAME})*)?\)\s*"
+WHOLE = re.compile(rf"({OPERAND}(?:,{OPERAND})*)->({OPERAND}(?:,{OPERAND})*)")
+
+
+class Layout(NamedTuple):
+    """The core dimensions of each operand, by name; a number is a fixed length."""
+
+    text: str
+    inputs: tuple[tuple[str, ...], ...]
+    outputs: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def parse(cls, text: object) -> Layout:
+        """Read a signature.
+
+        Examples
+        --------
+        >>> Layout.parse("(m,n),(n)->(m)").inputs
+        (('m', 'n'), ('n',))
+        """
+        match = WHOLE.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise TypeError(
+                f"{quoted(text)} is not a layout of core dimensions: write one pair of "
+                "brackets an operand, '(m,n),(n)->(m)'"
+            )
+        inputs, outputs = (
+            tuple(
+                tuple(name.strip() for name in operand.split(",") if name.strip())
+                for operand in re.findall(r"\(([^()]*)\)", part)
+            )
+            for part in match.groups()
+        )
+        return cls(match[0].strip(), inputs, outputs)
+
+    @property
+    def operands(self) -> tuple[tuple[str, ...], ...]:
+        """The names of all operands' core dimensions."""
+        return self.inputs + self.outputs
+
+    def shapes(
+        self, inputs: Sequence[Shape], outputs: Sequence[Shape | None], name: str
+    ) -> tuple[Shape, list[Shape]]:
+        """Return the loop shape, and the shape of every output."""
+        names = (n for own in self.operands for n in own)
+        lengths: dict[str, int] = {n: int(n) for n in names if n.isdigit()}
+        reads: list[Shape] = []
+        writes: list[Shape] = []
+        for k, (shape, own) in enumerate(
+            zip((*inputs, *outputs), self.operands, strict=True)
+        ):
+            if shape is None:
+                continue
+            split = max(len(shape) - len(own), 0)
+            (writes if k >= len(inputs) else reads).append(shape[:split])
+            core = zip(own, shape[split:], strict=False)
+            fit = all(lengths.setdefault(d, n) == n for d, n in core)
+            if len(shape) < len(own) or not fit:
+                known = ", ".join(f"{d} is {n}" for d, n in lengths.items())
+                raise ValueError(
+                    f"{name}: operand {k} of shape {shape} does not fit its core "
+                    f"dimensions ({','.join(own)}) in {self.text}, where {known}"
+                )
+        unknown = [n for own in self.outputs for n in own if n not in lengths]
+        if unknown:
+            raise ValueError(
+                f"{name}: no input has the core dimension {unknown[0]} of {self.text}: "
+                "pass out= of the length that it shall have"
+            )
+        # Unlike other ufuncs' outputs, these may lack leading dimensions of length 1.
+        most = max(map(len, reads), default=0)
+        if any(self.operands):
+            writes = [(1,) * (most - len(shape)) + shape for shape in writes]
+        loop = broadcast(reads, writes, name)
+        return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]
+
+    def keeping(self, name: str, keepdims: bool) -> Layout:
+        """Return the layout that ``keepdims=`` says: outputs as inputs, of length 1."""
+        if not isinstance(keepdims, bool | np.bool_):
+            raise TypeError(f"{name}: keepdims must be a bool, not {quoted(keepdims)}")
+        counts = {len(own) for own in self.inputs}
+        if keepdims and (any(self.outputs) or len(counts) > 1 or 0 in counts):
+            raise TypeError(
+                f"{name}: keepdims needs inputs of as many core dimensions each, and "
+                f"outputs without any, not {self.text}"
+            )
+        kept = (("1",) * len(self.inputs[0]),) * len(self.outputs)
+        return self._replace(outputs=kept) if keepdims else self
+
+    def axes(self, name: str, axis: Any) -> list[Shape]:
+        """Return the axes of each operand's core dimensions, as ``axis=`` says."""
+        counts = [len(own) for own in self.operands]
+        if axis is None:
+            return [tuple(range(-count, 0)) for count in counts]
+        if max(counts) != 1:
+            message = f"{name}: axis needs one core dimension: move several with "
+            raise TypeError(message + "xdev.moveaxis")
+        return [(index(axis),) * count for count in counts]
+
+
+# Calls: a kernel whose points are the loop indices, on every device.
+
+#: What a call with operands of some layouts does: the function's typing; how to make
+#: results that are not given; and what computes them of addresses and numbers, None
+#: where there are no loop indices, or operands are of other dtypes.
+CorePlan = tuple[CoreSpecialisation, list[Result], Any]
+
+
+@final
+class CoreLoops:
+    """A function of core arrays, on the arrays of one kind of device.
+
+    Where ``shared``, threads of the CPU share the loop indices.
+    """
+
+    def __init__(
+        self, function: CoreFunction, grids: Any, *, shared: bool = True
+    ) -> None:
+        self._function, self._grids, self._shared = function, grids, shared
+        self._lock = threading.Lock()  # guards what is compiled: each is made once
+        self._machines: dict[Any, Any] = {}
+        self._plans: dict[Any, CorePlan] = {}
+
+    def __call__(
+        self,
+        args: Sequence[Any],
+        outs: tuple[Any, ...] | None = None,
+        *,
+        subok: bool = True,
+        **options: Any,
+    ) -> Any:
+        """Compute the function of arrays and numbers on their device."""
+        function, grids, name = self._function, self._grids, self._function.name
+        named = zip(args, function.labels, strict=True)
+        inputs = [grids.operand(x, name, label) for x, label in named]
+        owners = outs or (None,) * function.nout
+        outputs = [None if x is None else grids.written(x, name) for x in owners]
+        arrays = [x for x in (*inputs, *outputs) if isinstance(x, Array)]
+        given = tuple(x.owner for x in inputs if isinstance(x, Array))
+        with grids.on_device(arrays, name) as place, grids.ordered(arrays):
+            results = self._compute(place, inputs, outputs, options)
+        whole = tuple(
+            grids.returned(result.owner, given, function, k, subok)
+            if owner is None
+            else owner
+            for k, (owner, result) in enumerate(zip(owners, results, strict=True))
+        )
+        return whole if len(whole) > 1 else whole[0]
+
+    def _compute(
+        self,
+        place: Any,
+        inputs: Sequence[Array | Number],
+        outputs: Sequence[Array | None],
+        options: dict[str, Any],
+    ) -> list[Array]:
+        """Compute, after the results that nobody gave are made; return them all."""
+        function, grids = self._function, self._grids
+        layouts = (x and x.layout for x in (*inputs, *outputs))
+        key = place, repr(options), *layouts
+        plan = self._plans.get(key) or remember(
+            self._plans, key, self._plan(place, inputs, outputs, **options)
+        )
+        (typing, new, run), outs = plan, [y for y in outputs if y is not None]
+        # An output may be an input: a point may read what others write.
+        ready = [
+            grids.copied(x, dtype)
+            if isinstance(x, Array) and (not _fits(x, dtype) or any(map(x.meets, outs)))
+            else x
+            for x, dtype in zip(inputs, typing.inputs, strict=True)
+        ]
+        targets = [
+            y
+            if y is None or _fits(y, dtype)
+            else grids.made(Result.like(y.shape, [], dtype, "C"))
+            for y, dtype in zip(outputs, typing.outputs, strict=True)
+        ]
+        if any(map(is_not, (*ready, *targets), (*inputs, *outputs))):
+            results = self._compute(place, ready, targets, options)
+            for y, result in zip(outputs, results, strict=True):
+                if y is not None and result.owner is not y.owner:
+                    grids.assign(y, result)
+            return results
+        results = [
+            grids.made(result) if y is None else y
+            for y, result in zip(outputs, new, strict=True)
+        ]
+        if run is not None:
+            dtypes = (*typing.inputs, *typing.outputs)
+            operands, name = [*inputs, *results], function.name
+            report = run(handed(operands, dtypes, name, function.names))
+            if report and report[0]:
+                report_errors(f"xdev:{name}", report[0])
+        return results
+
+    def _plan(
+        self,
+        place: Any,
+        inputs: Sequence[Array | Number],
+        outputs: Sequence[Array | None],
+        *,
+        signature: Signature | None = None,
+        casting: str = "same_kind",
+        order: Any = "K",
+        axis: Any = None,
+        keepdims: bool = False,
+    ) -> CorePlan:
+        """Find the typing and the shapes, and compile."""
+        function, nin, name = self._function, len(inputs), self._function.name
+        layout = function.layout.keeping(name, keepdims)
+        core_axes = layout.axes(name, axis)
+        np.asarray((), order=order)  # which refuses others than NumPy's
+        can_cast: Any = np.can_cast
+        can_cast("?", "?", casting)  # likewise
+        typing = function.specialise(
+            function.resolve([x.owner if isinstance(x, Number) else x for x in inputs]),
+            [None if y is None else y.dtype for y in outputs],
+            None if signature is None else signature[1][0],
+            casting,
+        )
+        reads = [
+            self._turned(x, own) if isinstance(x, Array) else x
+            for x, own in zip(inputs, core_axes, strict=False)
+        ]
+        written = [
+            None if y is None else self._turned(y, own).shape
+            for y, own in zip(outputs, core_axes[nin:], strict=True)
+        ]
+        shapes = [x.shape if isinstance(x, Array) else () for x in reads]
+        loop, shapes = layout.shapes(shapes, written, name)
+        results, writes = [], []
+        for y, own, shape, dtype in zip(
+            outputs, core_axes[nin:], shapes, typing.outputs, strict=True
+        ):
+            placing = self._order(own, len(shape))
+            placed = tuple(shape[placing.index(k)] for k in range(len(shape)))
+            result = Result.like(placed, [], dtype, order)
+            results.append(result)
+            writes.append(self._turned(y or result.laid, own))
+        run, operands = None, [*reads, *writes]
+        dtypes = (*typing.inputs, *typing.outputs)
+        if prod(loop) and all(
+            isinstance(x, Number) or x.dtype == dtype
+            for x, dtype in zip(operands, dtypes, strict=True)
+        ):
+            run = self._run(place, typing, layout, loop, operands)
+        return typing, results, run
+
+    def _order(self, own: Shape, ndim: int) -> Shape:
+        """Return the axes of an operand, those of its core dimensions last."""
+        last = normalize_axis_tuple(own, ndim, self._function.name)
+        return (*(axis for axis in range(ndim) if axis not in last), *last)
+
+    def _turned(self, x: Array, own: Shape) -> Array:
+        """Return an array with its core dimensions last."""
+        order = self._order(own, len(x.shape))
+        return x.laid_out(
+            tuple(x.shape[axis] for axis in order),
+            tuple(x.strides[axis] for axis in order),
+        )
+
+    def _run(
+        self,
+        place: Any,
+        typing: CoreSpecialisation,
+        layout: Layout,
+        loop: Shape,
+        operands: list[Any],
+    ) -> Any:
+        """Return what computes for every loop index, of operands with cores last."""
+        function, grids = self._function, self._grids
+        splits = [
+            len(x.shape) - len(own) if isinstance(x, Array) else 0
+            for x, own in zip(operands, layout.operands, strict=True)
+        ]
+        outer = [
+            stretch(x.shape[:at], x.strides[:at], loop)
+            for x, at in zip(operands, splits, strict=True)
+            if isinstance(x, Array)
+        ]
+        # Outputs first: theirs is the order of the loop dimensions.
+        count = function.nout
+        extents, steps = collapse(loop, outer[-count:] + outer[:-count])
+        following = iter(steps[count:] + steps[:count])
+        cores = list(typing.arguments)
+        for k, (x, at, core) in enumerate(zip(operands, splits, cores, strict=True)):
+            if isinstance(x, Number):
+                continue
+            shape, strides = x.shape[at:], x.strides[at:]
+            if core.ndim and not function.layout.operands[k]:  # one element
+                shape, strides = (1,), (core.dtype.itemsize,)
+            contiguous = is_contiguous(x.laid_out(shape, strides))
+            cores[k] = core._replace(contiguous=contiguous and core.ndim is not None)
+            operands[k] = x.laid_out(extents + shape, next(following) + strides)
+        points = grids.points(extents, function.name)
+        kinds = tuple(
+            Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
+            for x, core in zip(operands, cores, strict=True)
+        )
+        narrow = points.narrow([x for x in operands if isinstance(x, Array)])
+        key = place, typing, kinds, *cores, narrow
+        with self._lock:
+            if key not in self._machines:
+                own, fastmath = typing.function, function.fastmath
+                grid = Grid(own, points.dimensions, kinds, fastmath, cores=tuple(cores))
+                self._machines[key] = grids.compiled(grid, narrow=narrow)
+        return grids.run(
+            self._machines[key], kinds, points, operands, shared=self._shared
+        )
+
+
+def _fits(x: Array, dtype: np.dtype[Any]) -> bool:
+    return x.dtype == dtype and is_aligned(x)
