@@ -19,7 +19,7 @@ import pytest
 
 import xdev
 from xdev import _config, _optional, native
-from xdev.compile import plain_threads, threads
+from xdev.compile import threads
 
 sys.path.append(str(Path(__file__).parent))  # for the module that rooms share
 # JAX reads these when it is imported: two devices, the standard's data types, and no
@@ -108,7 +108,7 @@ def _what_is_there_stays():
     gc.freeze()
 
 
-TEAMS = {"plain": plain_threads}
+TEAMS = {"plain": threads.PythonTeam}
 if compiled := native.module("threads"):
     TEAMS["compiled"] = compiled
 

@@ -285,7 +285,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_with_threads(team, run, name):
-    tier = "0" if team.__name__.endswith("plain_threads") else "1"
+    tier = "0" if team is threads.PythonTeam else "1"
     settings = {"XDEV_NATIVE": tier, "XDEV_NUM_THREADS": "4"}
     text, expected = PROGRAMS[name]
     printed = [

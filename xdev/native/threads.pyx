@@ -10,7 +10,7 @@ child again, and never end: asleep, they take no part in Python.
 
 On a free-threaded Python: what threads share are single words, read and written by
 atomic operations; workers start under a lock. A job's other words are written before a
-worker sees it. What is called here is described in `xdev.compile.plain_threads`.
+worker sees it. What is called here is described in `xdev.compile.threads.PythonTeam`.
 """
 
 from libc.stdint cimport intptr_t
