@@ -49,8 +49,8 @@ launches: dict[type, dict[str, Function]] = {}
 
 
 _by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
-#: By the namespace's name, array_api_compat's too; "xdev" is what fake arrays say.
-_MODULES = {"cupy": "cuda", "dask.array": "dask", "xdev": "fake"}
+#: By the namespace's name, array_api_compat's too.
+_MODULES = {"cupy": "cuda", "dask.array": "dask"}
 
 
 def library_of(x: Any, name: str, label: str = "x") -> Library:
@@ -381,7 +381,7 @@ def _make(device: Device) -> Factory:
     if device.type == "cuda":
         return backend_of("cuda").CudaFactory(device.index)
     if device.type == "fake":
-        return backend_of("fake").FakeFactory(device.index)
+        return backend_of("other").FakeFactory(device.index)
     owner = backend(device.type)
     library = library_named(importlib.import_module(owner.libraries[0]))
     return backend_of("other").OtherFactory(library, owner.native(device.index))
