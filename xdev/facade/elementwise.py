@@ -1,10 +1,13 @@
 # ruff: noqa: A001 - the standard names functions as Python does
-"""The standard's elementwise functions: ufuncs of the engine."""
+"""The standard's elementwise functions: ufuncs of the engine. CuPy's operators."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import suppress
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast, final
 
+from xdev.facade import statistical
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.definitions import StandardDefinition
@@ -13,6 +16,7 @@ from xdev.ufunc.argument_errors import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Never
 
     from xdev.facade.backends import (
@@ -227,3 +231,109 @@ def clip(
     if out is None:
         return function(*values)
     return library.write("clip", function, values, out)
+
+
+# CuPy's operators: ``memory.bridges.install("cupy-operators")``.
+
+_UNARY = {"abs": abs, "invert": bitwise_invert, "neg": negative, "pos": positive}
+_BINARY = {
+    "add": add, "and": bitwise_and, "floordiv": floor_divide,
+    "lshift": bitwise_left_shift, "mod": remainder, "mul": multiply, "or": bitwise_or,
+    "pow": pow, "rshift": bitwise_right_shift, "sub": subtract, "truediv": divide,
+    "xor": bitwise_xor,
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": equal, "ge": greater_equal, "gt": greater, "le": less_equal, "lt": less,
+    "ne": not_equal,
+}  # fmt: skip
+_METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")
+_ERRORS = (TypeError, ValueError, OverflowError)  # CuPy then answers in its words
+#: What an operator of two computes with: as it is, reflected and in place.
+_FORMS: dict[str, Callable[[Any, Any], tuple[Any, ...]]] = {
+    "": lambda x, y: (x, y),
+    "r": lambda x, y: (y, x),
+    "i": lambda x, y: (x, y, x),
+}
+
+
+@final
+class OperatorsBridge:
+    """The operators and reducing methods of ``cupy.ndarray``.
+
+    What is not of arrays of exactly this type on one device and Python's numbers, or is
+    refused by the engine, goes to what was there: CuPy's own.
+    """
+
+    def __init__(self) -> None:
+        from xdev import _optional  # `import xdev` does not need it
+
+        self._array: Any = _optional.cupy().ndarray
+        self._set: dict[str, tuple[Any, Any]] = {}  # by name, with what was there
+
+    def install(self) -> None:
+        """Set them."""
+        for name, method in _methods(self._array).items():
+            self._set[name] = method, vars(self._array).get(name)
+            setattr(self._array, name, method)
+
+    def uninstall(self) -> None:
+        """Put back what was there, unless somebody set another since."""
+        while self._set:
+            name, (method, before) = self._set.popitem()
+            if vars(self._array).get(name) is method:
+                delattr(self._array, name)
+                if before is not None:
+                    setattr(self._array, name, before)
+
+
+def _methods(array: type) -> dict[str, Callable[..., Any]]:
+    """Return what is set on CuPy's arrays, by name."""
+    methods: dict[str, Callable[..., Any]] = {}
+    for form, operands_of in _FORMS.items():
+        for short, ufunc in (_BINARY if form else _BINARY | _COMPARISONS).items():
+            word = f"__{form}{short}__"
+            methods[word] = _binary(array, word, ufunc, operands_of)
+    unary: dict[str, Any] = {f"__{short}__": x for short, x in _UNARY.items()}
+    reducing = {name: getattr(statistical, name) for name in _METHODS}
+    for name, function in (unary | reducing).items():
+        methods[name] = _method(array, name, function)
+    for name, method in methods.items():  # where pickle finds them
+        method.__module__ = array.__module__
+        method.__qualname__ = f"{array.__qualname__}.{name}"
+    return methods
+
+
+def _binary(
+    array: type, word: str, function: Any, operands_of: Callable[..., tuple[Any, ...]]
+) -> Callable[..., Any]:
+    own, launch = getattr(array, word), function.launches
+    kinds = {array, *PYTHON_SCALARS}
+
+    @wraps(own)
+    def operate(x: Any, y: Any, *modulo: Any) -> Any:
+        if not modulo:  # CuPy says what pow makes of one
+            operands = operands_of(x, y)
+            result = launch(*operands)
+            if result is not NotImplemented:
+                return result
+            if type(x) is array and type(y) in kinds:
+                with suppress(*_ERRORS):
+                    return function(*operands)
+        return own(x, y, *modulo)
+
+    return operate
+
+
+def _method(array: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    own = getattr(array, name)
+
+    @wraps(own)
+    def compute(x: Any, *axis: Any, **keywords: Any) -> Any:
+        options = {k: v for k, v in keywords.items() if v is not None}
+        served = not axis[1:] and options.keys() <= {"axis", "keepdims"}
+        if served and type(x) is array:
+            with suppress(*_ERRORS):
+                return function(x, *axis, **options)
+        return own(x, *axis, **keywords)
+
+    return compute

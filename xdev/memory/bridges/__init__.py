@@ -39,7 +39,7 @@ BRIDGES = {
     "numba": ("numba_cuda", "xdev.memory.bridges.numba", "NumbaBridge"),
     "numpy": ("numpy", "xdev.memory.bridges.opt_in", "NumpyBridge"),
     "torch": ("torch", "xdev.memory.bridges.opt_in", "TorchBridge"),
-    "cupy-operators": ("cupy", "xdev.facade.operators", "OperatorsBridge"),
+    "cupy-operators": ("cupy", "xdev.facade.elementwise", "OperatorsBridge"),
 }
 OPT_IN = {"cupy-operators", "numpy", "torch"}  # these go in only by name
 DRIVERLESS = {"cupy-operators", "numpy"}  # these start no device
