@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import xdev
 from xdev import _config
-from xdev.cli import bench, doctor, info, memory, timeit
+from xdev.cli import doctor, info, memory, timing
 from xdev.errors import ConfigurationError, DeviceUnavailableError, XdevError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def parser() -> Parser:
         "--version", action="version", version=f"xdev {xdev.__version__}"
     )
     commands = whole.add_subparsers(required=True, metavar="command")
-    for module in (doctor, info, bench, timeit, memory):
+    for module in (doctor, info, timing, memory):
         module.add_to(commands)
     return whole
 

@@ -1,11 +1,17 @@
-"""``xdev bench``: one ufunc on host and device arrays, a row a kind of array."""
+"""``xdev bench`` times a ufunc on every kind of array, ``xdev timeit`` a statement."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import linecache
+import os
 import shutil
+import sys
+import time
+import traceback
 import warnings
+from dataclasses import asdict
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,14 +19,18 @@ import numpy as np
 
 import xdev
 from xdev import _optional
-from xdev.cli.info import add_command, in_columns, print_json
+from xdev._tracebacks import frames_from, show
+from xdev.cli.info import add_command, add_json_to, in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import compare, verdict
 from xdev.timing.environment import environment
+from xdev.timing.sampling import SOURCE, begin_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from xdev.timing import Timing
 
 
 Call = partial[Any]
@@ -162,8 +172,8 @@ DTYPES = (
 
 
 def add_to(commands: Any) -> None:
-    """Add the command and its options to a parser's commands."""
-    option = add_command(commands, "bench", run).add_argument
+    """Add the two commands and their options to a parser's commands."""
+    option = add_command(commands, "bench", bench).add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
     about = f"{', '.join(DTYPES)} (default: %(default)s)"
     option("--dtype", choices=DTYPES, default="float32", metavar="TYPE", help=about)
@@ -175,6 +185,20 @@ def add_to(commands: Any) -> None:
     record = _checked(verdict.read_record, "read")
     about = "what an earlier --json wrote: exit 1 where a row has become slower"
     option("--baseline", type=record, metavar="FILE", help=about)
+    command = add_command(commands, "timeit", timeit)
+    option = command.add_argument
+    option("-n", "--number", type=int, default=0, help="how many times to run it")
+    about = "how many times to repeat that (default: %(default)s)"
+    option("-r", "--repeat", type=int, default=REPEAT, help=about)
+    about = "a statement that runs before each repetition, and is not timed"
+    option("-s", "--setup", action="append", default=[], help=about)
+    about = "measure process time, not wall time"
+    option("-p", "--process", action="store_true", help=about)
+    option("-u", "--unit", choices=tuple(UNITS), help="the unit of the times")
+    about = "print every time; twice or more: with more digits"
+    option("-v", "--verbose", action="count", default=0, help=about)
+    add_json_to(command)
+    option("statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)")
 
 
 def _size(text: str) -> int:
@@ -204,7 +228,7 @@ def _checked(read: Callable[[str], Any], use: str) -> Callable[[str], Any]:
     return check
 
 
-def run(options: argparse.Namespace) -> int:
+def bench(options: argparse.Namespace) -> int:
     """Time f(x, y) = x + y on host and device arrays, with and without out=.
 
     Examples
@@ -254,3 +278,90 @@ def run(options: argparse.Namespace) -> int:
     if changes:
         print(f"\n{changes}")
     return status
+
+
+REPEAT, PRECISION = 5, 3
+UNITS = {"sec": 1.0, "msec": 1e-3, "usec": 1e-6, "nsec": 1e-9}
+UNRELIABLE = 4  # times the best
+
+
+def timeit(options: argparse.Namespace) -> int:
+    """Time a statement, as python -m timeit does, to the end of its work.
+
+    Several statements, or several -s, are lines of one. Without -n, it is the first
+    of 1, 2, 5, 10, 20, ... whose run takes 0.2 s.
+
+    Examples
+    --------
+      xdev timeit "sum(range(100))"
+      xdev timeit -s "import xdev as xp; x = xp.ones(10**6)" "xp.sin(x)"
+      xdev timeit -n 1000 -r 3 -u usec -s "import math" "math.sqrt(2)"
+      xdev timeit --json "sorted([3, 1, 2])"   every run [s], for a program
+    """
+    lines = options.statement[options.statement[:1] == ["--"] :]
+    statement = "\n".join(lines) or "pass"
+    setup = "\n".join(options.setup) or "pass"
+    sys.path.insert(0, os.curdir)  # the user's modules, as with `python -m timeit`
+    clock = time.process_time if options.process else time.perf_counter
+    digits = PRECISION + max(0, options.verbose - 1)
+    verbose = options.verbose and not options.json
+
+    def tell(number: int, seconds: float) -> None:
+        if verbose:
+            print(f"{_counted(number)} -> {seconds:.{digits}g} secs")
+
+    try:
+        names = {"__name__": "__main__"}
+        candidate = begin_code(statement, setup, names, clock=clock)
+        number, repeat = options.number or None, max(1, options.repeat)
+        timing = candidate.measure(number, repeat, tell=tell)
+    except BaseException as error:  # SystemExit too, as the standard library has it
+        if not _is_of_the_user(error):
+            raise
+        source = [f"{line}\n" for line in f"{setup}\n{statement}".split("\n")]
+        linecache.cache[SOURCE] = len(source), None, source, SOURCE
+        # Not the interpreter's own, which reads files and not the lines above.
+        show(type(error), error, error.__traceback__, traceback.print_exception)
+        return 1
+    if options.json:
+        print_json(asdict(timing) | {"notes": timing.notes})
+        return 0
+    if verbose and not number:
+        print()
+    _report(timing, options.unit, digits, verbose=verbose)
+    return 0
+
+
+def _is_of_the_user(error: BaseException) -> bool:
+    """Say whether the user's code raised it, or the user; leave its own calls alone."""
+    frames = frames_from(error, SOURCE)
+    wrong = isinstance(error, SyntaxError) and error.filename == SOURCE
+    wrong = wrong or isinstance(error, UnicodeEncodeError)  # bytes of no encoding
+    if frames or wrong or isinstance(error, KeyboardInterrupt):
+        error.__traceback__ = frames
+        return True
+    return False
+
+
+def _counted(number: int) -> str:
+    return f"{number} loop{'s' * (number != 1)}"
+
+
+def _report(timing: Timing, unit: str | None, digits: int, *, verbose: bool) -> None:
+    def written(seconds: float) -> str:
+        """Return a time in the unit asked for, or the largest not above it."""
+        fitting = (unit for unit, scale in UNITS.items() if seconds >= scale)
+        chosen = unit or next(fitting, "nsec")
+        return f"{seconds / UNITS[chosen]:.{digits}g} {chosen}"
+
+    best, worst = written(timing.best), written(timing.worst)
+    if verbose:
+        print(f"raw times: {', '.join(map(written, timing.all_runs))}\n")
+    print(f"{_counted(timing.loops)}, best of {timing.repeat}: {best} per loop")
+    print(*timing.notes, sep="\n", end="\n" * bool(timing.notes))
+    if timing.worst >= UNRELIABLE * timing.best:
+        text = (
+            f"The test results are likely unreliable. The worst time ({worst}) was "
+            f"more than four times slower than the best time ({best})."
+        )
+        warnings.warn_explicit(text, UserWarning, "", 0)
