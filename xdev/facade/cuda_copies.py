@@ -22,7 +22,7 @@ from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
 from xdev.facade.cpu import named_result
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda_plan
+from xdev.ufunc import cuda
 from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.expressions import selection
 from xdev.ufunc.layout import SHORT
@@ -143,7 +143,7 @@ def launched(plan: Callable[..., Move | None], arrays: Arrays, *options: Any) ->
     if move is None:
         return NotImplemented
     arrays, (begin, dtype, shape) = tuple(map(straight, arrays)), move
-    launches = cuda_plan.remember(_launches, (plan, *options), native.calls.Launches())
+    launches = cuda.remember(_launches, (plan, *options), native.calls.Launches())
     launches.learn(arrays, native.calls.LaunchPlan(begin, dtype, shape))
     out = new(shape, dtype)
     begin([x.data.ptr for x in (*arrays, out)])

@@ -18,8 +18,8 @@ from xdev.facade import cuda_copies
 from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_operands
+from xdev.ufunc.cuda import remember
 from xdev.ufunc.cuda_operands import read
-from xdev.ufunc.cuda_plan import remember
 from xdev.ufunc.layout import contiguous
 
 if TYPE_CHECKING:
