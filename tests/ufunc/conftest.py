@@ -26,6 +26,7 @@ from xdev.device.streams import live_streams
 from xdev.facade import (
     cuda as facade_cuda,
     cuda_copies,
+    cuda_searching,
     dispatch,
     elementwise,
     searching,
@@ -389,8 +390,9 @@ def cupy_library(gpu, monkeypatch):
         monkeypatch.setattr(dispatch, name, dict(getattr(dispatch, name)))
     for module in (elementwise, searching, facade_cuda):
         monkeypatch.setattr(module, "launches", dispatch.launches)
-    monkeypatch.setattr(cuda_copies, "quick", lambda function, _: function)
-    monkeypatch.setattr(cuda_copies, "last", lambda x: int(gpu.host(x)[-1]))
+    for module in (cuda_copies, cuda_searching):
+        monkeypatch.setattr(module, "quick", lambda function, _: function)
+    monkeypatch.setattr(cuda_searching, "last", lambda x: int(gpu.host(x)[-1]))
     facade_cuda.library.cache_clear()
     yield
     facade_cuda.library.cache_clear()

@@ -17,7 +17,7 @@ from stand_ins import Exporter
 import xdev
 from xdev import _optional, native
 from xdev.device.streams import LiveStreams
-from xdev.facade import cuda as facade_cuda, cuda_copies
+from xdev.facade import cuda as facade_cuda, cuda_searching
 from xdev.memory import arrays as memory_arrays
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda, foreign, layout
@@ -465,13 +465,13 @@ def test_division_by_multiplication_is_exact(extent, i):
 
 @pytest.mark.parametrize("char", "if")
 def test_places_where_runs_begin(gpu, monkeypatch, char):
-    monkeypatch.setattr(cuda_copies, "last", lambda x: int(gpu.host(x)[-1]))
+    monkeypatch.setattr(cuda_searching, "last", lambda x: int(gpu.host(x)[-1]))
     x = gpu.sample(9000, char)
     by = np.argsort(x, stable=True)
     starts = np.r_[True, x[by][1:] != x[by][:-1]]
     ordered = gpu.array(x[by])
-    first, inverse = cuda_copies._marked(ordered, True, "NUMBER", gpu.array(by))
-    values, _ = cuda_copies._marked(ordered, True, "VALUE")
+    first, inverse = cuda_searching._marked(ordered, True, "NUMBER", gpu.array(by))
+    values, _ = cuda_searching._marked(ordered, True, "VALUE")
     np.testing.assert_array_equal(gpu.host(values), np.unique(x), strict=True)
     np.testing.assert_array_equal(gpu.host(first), np.flatnonzero(starts))
     np.testing.assert_array_equal(gpu.host(inverse)[by], np.cumsum(starts) - 1)

@@ -24,7 +24,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.facade import cuda_copies, elementwise
+from xdev.facade import cuda_copies, cuda_searching, elementwise
 from xdev.facade.backends import (
     FLOAT64,
     MAKERS,
@@ -90,6 +90,10 @@ STATISTICS = {
     "linalg.matrix_norm": "norm",
     "linalg.vector_norm": "norm",
 }
+
+
+#: Kernels of our own, for what they serve.
+OWN = {**cuda_copies.COPIES, **cuda_searching.SEARCHES}
 
 
 def reduction(function: Any) -> Function:
@@ -197,8 +201,8 @@ class CuPyLibrary(Library):
             function = operator.attrgetter(name)(standard)
         if name in STATISTICS:
             function = statistic(name, marking(function))
-        elif name in cuda_copies.COPIES:
-            function = cuda_copies.quick(cuda_copies.COPIES[name], function)
+        elif name in OWN:
+            function = cuda_copies.quick(OWN[name], function)
         self.keep(name, with_room(name, function))
         return self.functions[name]
 

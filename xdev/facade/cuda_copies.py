@@ -1,4 +1,4 @@
-"""Functions that move elements of CUDA arrays: joined, repeated, sorted, selected.
+"""Functions that move elements of CUDA arrays: joined, repeated, cut, taken.
 
 By one launch, or by the engine's copies: CuPy's kernels move one element a thread, half
 of what the memory can do.
@@ -6,7 +6,6 @@ of what the memory can do.
 
 from __future__ import annotations
 
-import importlib
 import struct
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -20,7 +19,6 @@ from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
-from xdev.facade.cpu import named_result
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda
 from xdev.ufunc.cuda_methods import ALONE
@@ -111,7 +109,7 @@ def _launch(
     return launch.Launch(kernel, blocks, program.threads, parameter, slots)
 
 
-def _run_of(program: Program, blocks: int, count: int, *sizes: int) -> launch.Launch:
+def run_of(program: Program, blocks: int, count: int, *sizes: int) -> launch.Launch:
     """Return the launch of a kernel on so many contiguous arrays."""
     device = _optional.cupy().cuda.runtime.getDevice()
     return _launch(program, blocks, count, sizes, device)
@@ -119,7 +117,7 @@ def _run_of(program: Program, blocks: int, count: int, *sizes: int) -> launch.La
 
 def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
     """Launch a kernel on contiguous arrays."""
-    _run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
+    run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
 
 
 Arrays = tuple[Any, ...]
@@ -312,7 +310,7 @@ def _joined(
     width, count = shape[axis] * inner // word, nbytes // word
     sizes = *ends, *rest, *pitches, *rest, *starts, *rest, width, count, len(parts)
     program = Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS)
-    begin = _run_of(program, blocks_of(count), len(arrays) + 1, *sizes)
+    begin = run_of(program, blocks_of(count), len(arrays) + 1, *sizes)
     return begin, dtype, made or shape
 
 
@@ -390,7 +388,7 @@ def _triangle(arrays: Arrays, lower: str, k: int) -> Move | None:
     program = Program(f"xdev::triangle<{word},{lower}>", slots=2)
     rows, columns = x.shape[-2:]
     sizes = rows, columns, max(-rows, min(k, columns)), x.size
-    return _run_of(program, blocks_of(x.size), 2, *sizes), x.dtype, x.shape
+    return run_of(program, blocks_of(x.size), 2, *sizes), x.dtype, x.shape
 
 
 def tril(x: Any, *, k: int = 0) -> Any:
@@ -441,139 +439,7 @@ cumulative_sum = partial(_cumulative, elementwise.add)
 cumulative_prod = partial(_cumulative, elementwise.multiply)
 
 
-# Sorting, selecting and taking. CuPy sorts the lines of an array by one sort of all its
-# elements with their lines, which takes four times as long as a block for each line.
-
-SHARED = 48 * 1024  # bytes of a block's memory that every GPU has
-WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
-SORTED = 16  # elements that a thread sorts, at most
-MARKED, SUMMED, SOUGHT = 32, 8, 8  # elements that a thread marks, sums up, looks for
-INDEX = np.dtype(np.int64)
-SIDES = {"left": "false", "right": "true"}
 PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
-
-
-def last(x: Any) -> int:
-    """Return an array's last number; the host waits for it."""
-    return int(x[-1])
-
-
-def sort(
-    x: Any, *, axis: Any = 0, descending: bool = False, places: bool = False, **_: bool
-) -> Any:
-    """Sort lines that a block can hold, or return the places of their elements."""
-    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
-        return NotImplemented
-    if axis in {-1, x.ndim - 1}:
-        return launched(_sorted_lines, (x,), bool(descending), places)
-    out = launched(_sorted_lines, (x.swapaxes(axis, -1),), bool(descending), places)
-    return out if out is NotImplemented else straight(out.swapaxes(axis, -1))
-
-
-def _sorted_lines(arrays: Arrays, descending: bool, places: bool) -> Move | None:
-    """Plan :func:`sort` along the last axis."""
-    (x,) = arrays
-    if x.dtype.kind not in "biuf" or not x.size:
-        return None
-    length, itemsize = x.shape[-1], x.dtype.itemsize
-    number = x.size // length  # of lines
-    longest = min(SHARED // min(itemsize, 4), MOST * SORTED)
-    if not 1 < length <= longest or number >= FAR:
-        return None
-    threads = WARP
-    while threads * SORTED < length and threads < MOST:
-        threads *= 2
-    cpp, flags = cpp_name(x.dtype), (str(descending), str(places))
-    entry = f"xdev::sort_lines<{','.join((cpp, *flags)).lower()}>"
-    program = Program(entry, threads, -(-length // threads))
-    dtype = INDEX if places else x.dtype
-    return _run_of(program, number, 2, length), dtype, x.shape
-
-
-argsort = partial(sort, places=True)
-
-
-def _marked(
-    x: Any, differs: bool, what: str = "PLACE", order: Any = None
-) -> tuple[Any, Any]:
-    """Return where elements are not zero, or differ from those before them.
-
-    With ``"VALUE"`` those elements. With ``"NUMBER"``, and the order of an array that x
-    is sorted by, also the number of the run that each of its elements is of. The host
-    waits: it must know how many there are.
-    """
-    entry = f"xdev::marks<{cpp_name(x.dtype)},{str(differs).lower()},xdev::{{}}>"
-    blocks = -(-x.size // (THREADS * MARKED))
-    counts = new((blocks + 1,), INDEX)
-    count = Program(entry.format("COUNT"), THREADS, MARKED)
-    run(count, blocks, [x, counts], x.size)
-    run(Program("xdev::sum_marks", MOST, SUMMED), 1, [x, counts], blocks)
-    out = new((last(counts),), x.dtype if what == "VALUE" else INDEX)
-    inverse = None if order is None else new(x.shape, INDEX)
-    if out.size:
-        more = [] if order is None else [order, inverse]
-        program = Program(entry.format(what), THREADS, MARKED)
-        run(program, blocks, [x, out, counts, *more], x.size)
-    return out, inverse
-
-
-def nonzero(x: Any) -> Any:
-    """Return the indices of what is not zero."""
-    if not x.ndim or not x.size:
-        return NotImplemented
-    (places, _), indices = _marked(straight(x), False), []
-    for size in reversed(x.shape[1:]):
-        indices.append(elementwise.remainder(places, size))
-        places = elementwise.floor_divide(places, size)
-    return (places, *reversed(indices))
-
-
-#: What distinct values come with, by the functions' names.
-UNIQUE: dict[str, tuple[str, ...]] = {
-    "unique_all": ("indices", "inverse_indices", "counts"),
-    "unique_counts": ("counts",),
-    "unique_inverse": ("inverse_indices",),
-    "unique_values": (),
-}
-
-
-def _ordered(x: Any) -> tuple[Any, Any]:
-    """Return a vector sorted, and its order."""
-    order = argsort(x)
-    if order is not NotImplemented:
-        return x[order], order
-    ordered, order = assign(new(x.shape, x.dtype), x), new(x.shape, INDEX)
-    # What CuPy's own function calls, which drops the sorted elements.
-    sort_both = importlib.import_module("cupy.cuda.thrust").argsort
-    sort_both(x.dtype, order.data.ptr, ordered.data.ptr, 0, x.shape)
-    return ordered, order
-
-
-def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
-    ordering = not {"indices", "inverse_indices"}.isdisjoint(fields)
-
-    def unique(x: Any) -> Any:
-        if x.dtype.kind not in "biuf" or not x.size:
-            return NotImplemented
-        cupy, flat = _optional.cupy(), straight(x).reshape(-1)
-        order: Any = None
-        if ordering:
-            ordered, order = _ordered(flat)
-        else:
-            ordered = quick(sort, cupy.sort)(flat)
-        if not fields:
-            return _marked(ordered, True, "VALUE")[0]
-        what = "NUMBER" if ordering else "PLACE"
-        first, inverse = _marked(ordered, True, what, order)
-        makers = {
-            "indices": lambda: order[first],
-            "inverse_indices": lambda: inverse.reshape(x.shape),
-            "counts": lambda: cupy.diff(first, append=x.size),
-        }
-        values = ordered[first]
-        return named_result(name)(values, *(makers[field]() for field in fields))
-
-    return unique
 
 
 def _is_index(x: Any) -> bool:
@@ -603,7 +469,7 @@ def _taken(arrays: Arrays, axis: int) -> Move | None:
     index = cpp_name(indices.dtype)
     program = Program(f"xdev::take<{WORDS[word]},{index},false>", slots=3)
     sizes = row // word, x.shape[axis], indices.size, count
-    return _run_of(program, blocks_of(count), 3, *sizes), x.dtype, shape
+    return run_of(program, blocks_of(count), 3, *sizes), x.dtype, shape
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
@@ -623,29 +489,8 @@ def _taken_each(arrays: Arrays, axis: int) -> Move | None:
         return None
     name = f"xdev::take<{word},{cpp_name(indices.dtype)},true>"
     sizes = prod(behind), x.shape[axis], indices.shape[axis], indices.size
-    begin = _run_of(Program(name, slots=3), blocks_of(indices.size), 3, *sizes)
+    begin = run_of(Program(name, slots=3), blocks_of(indices.size), 3, *sizes)
     return begin, x.dtype, indices.shape
-
-
-def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
-    """Return where elements belong."""
-    arrays = type(x2) is type(x1) and sorter is None
-    if not arrays or side not in SIDES:
-        return NotImplemented
-    return launched(_searched, (x1, x2), side)
-
-
-def _searched(arrays: Arrays, side: str) -> Move | None:
-    """Plan :func:`searchsorted`."""
-    x, values = arrays
-    plain = x.dtype == values.dtype and x.dtype.kind in "biuf" and x.ndim == 1
-    if not plain or not 0 < x.size < FAR or not values.size:
-        return None
-    entry = f"xdev::search<{cpp_name(x.dtype)},{SIDES[side]}>"
-    program = Program(entry, THREADS, SOUGHT, slots=3)
-    blocks = -(-values.size // (THREADS * SOUGHT))
-    begin = _run_of(program, blocks, 3, x.size, values.size)
-    return begin, INDEX, values.shape
 
 
 def cross(x1: Any, x2: Any, *, axis: int) -> Any:
@@ -665,12 +510,11 @@ def _crossed(arrays: Arrays) -> Move | None:
         return None
     program = Program(f"xdev::cross<{cpp_name(x1.dtype)}>", THREADS, 1, slots=3)
     n = x1.size // 3
-    return _run_of(program, -(-n // THREADS), 3, n), x1.dtype, x1.shape
+    return run_of(program, -(-n // THREADS), 3, n), x1.dtype, x1.shape
 
 
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
 COPIES: dict[str, Function] = {
-    "argsort": argsort,
     "astype": astype,
     "concat": concat,
     "cumulative_prod": cumulative_prod,
@@ -678,18 +522,14 @@ COPIES: dict[str, Function] = {
     "diff": diff,
     "linalg.cross": cross,
     "meshgrid": meshgrid,
-    "nonzero": nonzero,
     "repeat": repeat,
     "roll": roll,
-    "searchsorted": searchsorted,
-    "sort": sort,
     "stack": stack,
     "take": take,
     "take_along_axis": take_along_axis,
     "tile": tile,
     "tril": tril,
     "triu": triu,
-    **{name: _unique(name, fields) for name, fields in UNIQUE.items()},
 }
 
 
