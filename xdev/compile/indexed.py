@@ -1,7 +1,12 @@
-"""Kernels over indices: a function of an index writes its own elements of an array.
+"""Kernels of random words: a function of an index's words writes its own elements.
 
 The function reads no array, so that nothing but the result passes through memory. Code
 for the CPU and for CUDA is kept on disk: a process that finds it does not load Numba.
+
+The words are those of Philox-4x32-10, by which a counter and a key become four random
+words without any state: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+easy as 1, 2, 3", SC'11, https://doi.org/10.1145/2063384.2063405. For CUDA they are made
+in ``templates/indexed.cu``: products of 32 bits stay such only in C++.
 """
 
 from __future__ import annotations
@@ -22,24 +27,57 @@ from xdev.compile.formulas import computed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INDEX = np.dtype(np.uint64)
+    Word = np.uint64
+    Words = tuple[Word, Word, Word, Word]
+
+WORD = np.dtype(np.uint64)
+WORDS = 4  # of an index
+STATE = 2  # parameters in front: the key and the call
+ROUNDS = 10
+MULTIPLIER_0, MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+WEYL_0, WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+CONSTANTS = {
+    "ROUNDS": ROUNDS,
+    "MULTIPLIER_0": f"{MULTIPLIER_0}u",
+    "MULTIPLIER_1": f"{MULTIPLIER_1}u",
+    "WEYL_0": f"{WEYL_0}u",
+    "WEYL_1": f"{WEYL_1}u",
+}
+LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+def philox(index: Word, key: Word, call: Word) -> Words:
+    """Return the four words of 32 bits that an index of a call has."""
+    c0, c1, c2, c3 = index & LOW, index >> HALF, call & LOW, call >> HALF
+    k0, k1 = key & LOW, key >> HALF
+    for _ in range(ROUNDS):
+        # What is above 32 bits is left where it is: no product looks at it.
+        p0 = MULTIPLIER_0 * (c0 & LOW)
+        p1 = MULTIPLIER_1 * (c2 & LOW)
+        c0, c1 = (p1 >> HALF) ^ c1 ^ k0, p1
+        c2, c3 = (p0 >> HALF) ^ c3 ^ k1, p0
+        k0 = k0 + WEYL_0
+        k1 = k1 + WEYL_1
+    return c0 & LOW, c1 & LOW, c2 & LOW, c3 & LOW
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
 class Indexed:
-    """A function of an index, and the types that it is compiled for.
+    """A function of an index's words, and the types that it is compiled for.
 
     Each object is compiled for itself: keep one for all calls.
 
     Parameters
     ----------
     function : callable
-        ``function(index, *parameters)``, plain Python on scalars. It returns ``lanes``
-        values, a tuple of one type if there are several: elements ``lanes * index`` and
-        following. It may call other plain functions that its module names.
+        ``function(a, b, c, d, *parameters)``, plain Python on scalars, of four words.
+        It returns ``lanes`` values, a tuple of one type if there are several: elements
+        ``lanes * index`` and following. It may call other plain functions that its
+        module names.
     parameters : tuple of numpy.dtype
-        The parameters' dtypes, 8 bytes at most each; the index is an uint64.
+        The key's and the call's, uint64, and those of the function's parameters, 8
+        bytes at most each.
     result : numpy.dtype
         The dtype of the elements; what the function returns is cast to it.
     lanes : int
@@ -94,11 +132,13 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
     numba = _optional.numba()
     types = numba.core.types
     function, lanes = cpu.device_function(closed(kernel.function)), kernel.lanes
+    words = cpu.device_function(philox)
 
-    def values(*args):  # type: ignore[no-untyped-def] # noqa: ANN002, ANN202
-        return (function(*args),)
+    def values(index, key, call, *args):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN002, ANN202
+        row = function(*words(index, key, call), *args)
+        return row if lanes > 1 else (row,)
 
-    called = function if lanes > 1 else cpu.device_function(values)
+    called = cpu.device_function(values)
     cast, stored = kernel.result.type, computed(kernel.result)
     if stored == types.boolean:  # whose values are single bits, but not in memory
         stored = types.uint8
@@ -129,16 +169,19 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
 def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a function of an index into a kernel. No GPU is needed.
 
-    Its parameter is a slot for each of the function's own and the output's address, and
+    Its parameter is a slot for each of the kernel's own and the output's address, and
     the number of elements (64 bits).
     """
 
     def make() -> tuple[bytes, str]:
-        reads, writes = (INDEX, *kernel.parameters), (result,) * kernel.lanes
+        parameters = kernel.parameters[STATE:]
+        reads = (*[WORD] * WORDS, *parameters)
+        writes = (result,) * kernel.lanes
         function = closed(kernel.function)
         code = cubins.adapter()(function, reads, writes, capability)
-        macros = cubins.function_macros({"LANES": kernel.lanes}, reads, writes)
-        types = ",".join(map(cpp_name, (result, *kernel.parameters)))
+        numbers = {"LANES": kernel.lanes, **CONSTANTS}
+        macros = cubins.function_macros(numbers, reads, writes)
+        types = ",".join(map(cpp_name, (result, *parameters)))
         entry = f"xdev::indexed<{types}>"
         return cubins.build("indexed", entry, macros, code, capability, fastmath=False)
 

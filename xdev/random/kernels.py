@@ -1,10 +1,7 @@
-"""Distributions as functions of an index: plain Python on scalars, for every device.
+"""Distributions as functions of random words: plain Python, for every device.
 
-Each takes ``(index, key, call, *parameters)`` and returns neighbouring elements. Their
-words are those of Philox-4x32-10, by which a counter and a key become four random words
-without any state: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-1, 2, 3", SC'11, https://doi.org/10.1145/2063384.2063405. Words of 32 bits travel in
-uint64.
+Each takes the four words ``(a, b, c, d, *parameters)`` of an index and returns
+neighbouring elements. The words, of 32 bits, travel in uint64.
 
 Logarithm, sine and cosine are made of steps that every device rounds alike: sums,
 products, one quotient, integer operations. IEEE 754 leaves no choice in any of them,
@@ -32,36 +29,11 @@ if TYPE_CHECKING:
 
 
 Word = np.uint64
-Words = tuple[Word, Word, Word, Word]
-ROUNDS = 10
-MULTIPLIER_0, MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-WEYL_0, WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
-def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> Words:
-    """Return the four words of a counter under a key."""
-    for _ in range(ROUNDS):
-        # What is above 32 bits is left where it is: no product looks at it.
-        p0 = MULTIPLIER_0 * (c0 & LOW)
-        p1 = MULTIPLIER_1 * (c2 & LOW)
-        c0, c1 = (p1 >> HALF) ^ c1 ^ k0, p1
-        c2, c3 = (p0 >> HALF) ^ c3 ^ k1, p0
-        k0 = k0 + WEYL_0
-        k1 = k1 + WEYL_1
-    return c0 & LOW, c1 & LOW, c2 & LOW, c3 & LOW
-
-
-def words32(index: Word, key: Word, call: Word) -> Words:
-    """Return the four words of 32 bits that an index of a call has."""
-    return philox(
-        index & LOW, index >> HALF, call & LOW, call >> HALF, key & LOW, key >> HALF
-    )
-
-
-def words64(index: Word, key: Word, call: Word) -> tuple[Word, Word]:
-    """Return the two words of 64 bits that an index of a call has."""
-    a, b, c, d = words32(index, key, call)
+def words64(a: Word, b: Word, c: Word, d: Word) -> tuple[Word, Word]:
+    """Return the two words of 64 bits."""
     return (a << HALF) | b, (c << HALF) | d
 
 
@@ -71,12 +43,14 @@ ROOT64 = np.uint64(0x3FE6A09E00000000)  # sqrt(1/2), rounded down
 UP64 = np.uint64(0x3FF0000000000000 - 0x3FE6A09E00000000)
 WHOLE64 = np.uint64(0x4330000000000000)  # 2^52: what is or-ed to it is its fraction
 LN2_HIGH64, LN2_LOW64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-FRACTION32, SHIFT32 = np.uint32(0x007FFFFF), np.uint32(23)
-ROOT32 = np.uint32(0x3F3504F3)
-UP32 = np.uint32(0x3F800000 - 0x3F3504F3)
-BIAS32 = np.int32(127)
+ROOT32 = 0x3F3504F3  # sqrt(1/2)
+FRACTION32, WHOLE32 = 0x007FFFFF, np.uint32(0xFF800000)
+SCALE32 = np.uint32(31 << 23)  # of words of 31 bits, as fractions of 1
+ROOF32 = np.uint32(ROOT32 + (31 << 23) + FRACTION32)
 ONE_32, HALF_32, HALF_PI = np.float32(1), np.float32(0.5), np.float32(np.pi / 2)
-LN2_HIGH32, LN2_LOW32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
+UNIT_23, UNIT_32 = np.float32(2.0**-23), np.float32(2.0**-32)
+LN2_HIGH32 = np.float32(0.693359375) * UNIT_23
+LN2_LOW32 = np.float32(-2.12194440e-4) * UNIT_23
 L0, L1, L2 = map(np.float32, (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1))
 L3, L4, L5 = map(np.float32, (-1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1))
 L6, L7, L8 = map(np.float32, (2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1))
@@ -106,9 +80,8 @@ def log64(x: np.float64) -> np.float64:
     return exponent * LN2_HIGH64 - ((square - small) - f)
 
 
-def sincos64(turn: np.float64) -> tuple[np.float64, np.float64]:
-    """Return sine and cosine of ``turn`` right angles, ``|turn| <= 1/2``."""
-    x = turn * 1.5707963267948966
+def sincos64(x: np.float64) -> tuple[np.float64, np.float64]:
+    """Return sine and cosine, ``|x| <= pi/4``."""
     z = x * x
     sine = 1.58969099521155010221e-10
     sine = z * sine - 2.50507602534068634195e-08
@@ -125,11 +98,15 @@ def sincos64(turn: np.float64) -> tuple[np.float64, np.float64]:
     return x + x * (z * sine), 1.0 - (0.5 * z - z * (z * cosine))
 
 
-def log32(x: np.float32) -> np.float32:
-    """Return the natural logarithm of a positive normal float32."""
-    bits = np.uint32(np.float32(x).view(WORD32) + UP32)
-    exponent = np.float32(np.int32(bits >> SHIFT32) - BIAS32)
-    f = np.float32(np.uint32((bits & FRACTION32) + ROOT32).view(np.float32) - ONE_32)
+def nats32(word: Word) -> np.float32:
+    """Return minus the natural logarithm of a number in (0, 1].
+
+    All 24 bits of the number are random, also near 0.
+    """
+    bits = np.float32(np.int32((word >> ONE) | ONE)).view(WORD32)
+    power = np.uint32(np.uint32(ROOF32 - bits) & WHOLE32)  # 2^23 times minus exponent
+    f = np.float32(np.uint32(bits + power - SCALE32).view(np.float32) - ONE_32)
+    exponent = np.float32(np.int32(power))
     y = L0
     y = np.float32(f * y + L1)
     y = np.float32(f * y + L2)
@@ -140,37 +117,40 @@ def log32(x: np.float32) -> np.float32:
     y = np.float32(f * y + L7)
     y = np.float32(f * y + L8)
     z = f * f
-    y = f * (z * y) + exponent * LN2_LOW32
+    y = f * (z * y) - exponent * LN2_LOW32
     y = y - HALF_32 * z
-    return np.float32((f + y) + exponent * LN2_HIGH32)
+    return np.float32(exponent * LN2_HIGH32 - (f + y))
 
 
-def sincos32(turn: np.float32) -> tuple[np.float32, np.float32]:
-    """Return sine and cosine of ``turn`` right angles, ``|turn| <= 1/2``."""
-    x = turn * HALF_PI
+def sincos32(x: np.float32) -> tuple[np.float32, np.float32]:
+    """Return sine and cosine, ``|x| <= pi/4``."""
     z = x * x
     sine = x + x * (z * ((S0 * z + S1) * z + S2))
     cosine = ONE_32 - (HALF_32 * z - z * (z * ((C0 * z + C1) * z + C2)))
     return np.float32(sine), np.float32(cosine)
 
 
-TO_53, UNIT_53 = np.uint64(11), 2.0**-53
-TO_24, UNIT_24 = np.uint64(8), np.float32(2.0**-24)
-UNIT_31 = np.float32(2.0**-31)
-ZERO, ONE = np.uint64(0), np.uint64(1)
-QUADRANT_64, FRACTION_64, REST_64 = np.uint64(62), np.uint64(9), np.uint64(2**53 - 1)
-QUADRANT_32, FRACTION_32, REST_32 = np.uint64(30), np.uint64(6), np.uint64(2**24 - 1)
-ZERO_32, TWO_32 = np.float32(0), np.float32(2)
+ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+TO_52, TO_53, TO_24 = np.uint64(12), np.uint64(11), np.uint64(8)
+UNIT_24 = np.float32(2.0**-24)
+ONE_64 = np.uint64(0x3FF0000000000000)  # 1.0: what is or-ed to it is its fraction
+BELOW_64 = np.uint64(0x3FEFFFFFFFFFFFFF)  # 1 - 2^-53
+HALF_64 = np.uint64(0x3FE0000000000000)
+ANGLE_64, QUADRANT_64, TOP_64 = np.uint64(9), np.uint64(62), np.uint64(1 << 52)
+QUADRANT_32, SIGN_32 = np.uint64(30), np.uint32(1 << 31)
+TURN_32, ANGLE_32 = np.uint64(1 << 31), np.uint64(0xFFFFFF00)
 
 
 def unit64(word: Word) -> np.float64:
     """Return a multiple of 2^-53 in [0, 1)."""
-    return np.float64(word >> TO_53) * UNIT_53
+    part = np.uint64((word >> TO_52) | ONE_64).view(np.float64)
+    return part - np.uint64(ONE_64 - ((word >> TO_53) & ONE)).view(np.float64)
 
 
 def open64(word: Word) -> np.float64:
     """Return a multiple of 2^-53 in (0, 1]."""
-    return np.float64((word >> TO_53) + ONE) * UNIT_53
+    part = np.uint64((word >> TO_52) | ONE_64).view(np.float64)
+    return part - np.uint64(BELOW_64 - ((word >> TO_53) & ONE)).view(np.float64)
 
 
 def unit32(word: Word) -> np.float32:
@@ -178,16 +158,13 @@ def unit32(word: Word) -> np.float32:
     return np.float32(np.int32(word >> TO_24)) * UNIT_24
 
 
-def open32(word: Word) -> np.float32:
-    """Return a float32 in (0, 1]; all 24 bits of it are random, also near 0."""
-    return np.float32(np.int32((word >> ONE) | ONE)) * UNIT_31
-
-
 def pair64(radius: Word, angle: Word) -> tuple[np.float64, np.float64]:
     """Return two normal numbers: Box and Muller, 1958."""
     r = math.sqrt(0.0 - 2.0 * log64(open64(radius)))
-    turn = np.float64((angle >> FRACTION_64) & REST_64) * UNIT_53 - 0.5
-    sine, cosine = sincos64(turn)
+    bits = angle >> ANGLE_64  # of which 53 are a number of right angles in [-1/2, 1/2)
+    turn = np.uint64((bits & FRACTION64) | HALF_64).view(np.float64)
+    turn = turn - np.uint64(ONE_64 - (bits & TOP_64)).view(np.float64)
+    sine, cosine = sincos64(turn * 1.5707963267948966)
     quadrant = angle >> QUADRANT_64
     r = -r if quadrant > ONE else r
     x = sine if quadrant & ONE else cosine
@@ -197,58 +174,52 @@ def pair64(radius: Word, angle: Word) -> tuple[np.float64, np.float64]:
 
 def pair32(radius: Word, angle: Word) -> tuple[np.float32, np.float32]:
     """Return two normal numbers, as :func:`pair64` does."""
-    r = math.sqrt(np.float32(ZERO_32 - TWO_32 * log32(open32(radius))))
-    part = np.float32(np.int32((angle >> FRACTION_32) & REST_32))
-    sine, cosine = sincos32(np.float32(part * UNIT_24 - HALF_32))
+    nats = nats32(radius)
+    r = np.float32(math.sqrt(np.float32(nats + nats)))
+    # 24 bits are a number of right angles in [-1/2, 1/2), times 2^32.
+    turn = np.float32(np.int32(((angle << TWO) ^ TURN_32) & ANGLE_32))
+    sine, cosine = sincos32(np.float32(turn * (HALF_PI * UNIT_32)))
     quadrant = angle >> QUADRANT_32
-    r = -r if quadrant > ONE else r
+    r = np.uint32(r.view(WORD32) ^ np.uint32(angle & SIGN_32)).view(np.float32)
     x = sine if quadrant & ONE else cosine
     y = cosine if quadrant & ONE else -sine
     return np.float32(r) * x, np.float32(r) * y
 
 
-def uniform64(index: Word, key: Word, call: Word, low: float, width: float) -> Floats:
+def uniform64(a: Word, b: Word, c: Word, d: Word, low: float, width: float) -> Floats:
     """Uniform numbers of [low, low + width)."""
-    a, b = words64(index, key, call)
+    a, b = words64(a, b, c, d)
     return low + width * unit64(a), low + width * unit64(b)
 
 
-def uniform32(index: Word, key: Word, call: Word) -> Floats:
+def uniform32(a: Word, b: Word, c: Word, d: Word) -> Floats:
     """Uniform numbers of [0, 1)."""
-    a, b, c, d = words32(index, key, call)
     return unit32(a), unit32(b), unit32(c), unit32(d)
 
 
-def normal64(index: Word, key: Word, call: Word, loc: float, scale: float) -> Floats:
+def normal64(a: Word, b: Word, c: Word, d: Word, loc: float, scale: float) -> Floats:
     """Normal numbers."""
-    a, b = words64(index, key, call)
+    a, b = words64(a, b, c, d)
     x, y = pair64(a, b)
     return loc + scale * x, loc + scale * y
 
 
-def normal32(index: Word, key: Word, call: Word) -> Floats:
+def normal32(a: Word, b: Word, c: Word, d: Word) -> Floats:
     """Standard normal numbers."""
-    a, b, c, d = words32(index, key, call)
     x, y = pair32(a, b)
     z, w = pair32(c, d)
     return x, y, z, w
 
 
-def exponential64(index: Word, key: Word, call: Word, scale: float) -> Floats:
+def exponential64(a: Word, b: Word, c: Word, d: Word, scale: float) -> Floats:
     """Exponential numbers: minus the logarithm of a uniform one."""
-    a, b = words64(index, key, call)
+    a, b = words64(a, b, c, d)
     return scale * (0.0 - log64(open64(a))), scale * (0.0 - log64(open64(b)))
 
 
-def exponential32(index: Word, key: Word, call: Word) -> Floats:
+def exponential32(a: Word, b: Word, c: Word, d: Word) -> Floats:
     """Standard exponential numbers."""
-    a, b, c, d = words32(index, key, call)
-    return (
-        ZERO_32 - log32(open32(a)),
-        ZERO_32 - log32(open32(b)),
-        ZERO_32 - log32(open32(c)),
-        ZERO_32 - log32(open32(d)),
-    )
+    return nats32(a), nats32(b), nats32(c), nats32(d)
 
 
 def below(a: Word, b: Word, c: Word, d: Word, count: Word) -> Word:
@@ -271,17 +242,15 @@ def between(high: Word, low: Word, start: Word, count: Word) -> Word:
     return start + (offset if count > ZERO else high)
 
 
-def few(index: Word, key: Word, call: Word, low: Word, count: Word) -> tuple[Word, ...]:
+def few(a: Word, b: Word, c: Word, d: Word, low: Word, count: Word) -> tuple[Word, ...]:
     """Integers of [low, low + count), count at most 2^32, of 64 random bits each."""
-    a, b, c, d = words32(index, key, call)
     x = (a * count + ((b * count) >> HALF)) >> HALF
     y = (c * count + ((d * count) >> HALF)) >> HALF
     return low + x, low + y
 
 
-def many(index: Word, key: Word, call: Word, low: Word, count: Word) -> Word:
+def many(a: Word, b: Word, c: Word, d: Word, low: Word, count: Word) -> Word:
     """Integers of [low, low + count), of 128 random bits each."""
-    a, b, c, d = words32(index, key, call)
     return low + below(a, b, c, d, count)
 
 

@@ -1,6 +1,7 @@
-// The kernel of a function of an index. The LANES values of an index are neighbours in the
-// output, so that they are written in accesses of up to 16 bytes. A thread computes
-// several indices where there are many: what depends on none of them is computed once.
+// The kernel of a function of an index's random words. The LANES values of an index are
+// neighbours in the output, so that they are written in accesses of up to 16 bytes. A
+// thread computes several indices where there are many: what depends on none of them is
+// computed once.
 #include "elementwise.cuh"
 
 extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
@@ -9,43 +10,96 @@ namespace xdev {
 
 using Index = unsigned long long;
 constexpr int LANES = XDEV_LANES;
+constexpr int ROUNDS = XDEV_ROUNDS;
 
-// A number for each parameter of the function, and the output's address.
+// The key, the call, a number for each parameter of the function, and the output's
+// address.
 template <int SLOTS>
 struct Call {
     Slot slot[SLOTS];
     Index n;
 };
 
-template <class Storage, class... Parameter>
-__device__ inline void run(Storage* out, Index n, Parameter... parameter)
+__device__ inline unsigned int high(Index x)
 {
+    return x >> 32;
+}
+
+// What becomes of a counter's words in a round, as in xdev.compile.indexed.
+struct Philox {
+    unsigned int key[ROUNDS][2];
+
+    __device__ explicit Philox(Index whole)
+    {
+#pragma unroll
+        for (int round = 0; round < ROUNDS; ++round) {
+            key[round][0] = kept(unsigned(whole) + round * XDEV_WEYL_0);
+            key[round][1] = kept(high(whole) + round * XDEV_WEYL_1);
+        }
+    }
+
+    // A compiler would rather compute a sum anew in each use than keep it.
+    __device__ static unsigned int kept(unsigned int x)
+    {
+        asm volatile("mov.b32 %0, %0;" : "+r"(x));
+        return x;
+    }
+
+    __device__ void words(Index index, Index call, Index* word) const
+    {
+        unsigned int a = index, b = high(index), c = call, d = high(call);
+#pragma unroll
+        for (int round = 0; round < ROUNDS; ++round) {
+            const Index p = Index(a) * XDEV_MULTIPLIER_0, q = Index(c) * XDEV_MULTIPLIER_1;
+            a = high(q) ^ b ^ key[round][0];
+            b = q;
+            c = high(p) ^ d ^ key[round][1];
+            d = p;
+        }
+        word[0] = a;
+        word[1] = b;
+        word[2] = c;
+        word[3] = d;
+    }
+};
+
+template <class Storage, class... Parameter>
+__device__ inline void run(
+    Storage* out, Index n, Index key, Index call, Parameter... parameter)
+{
+    const Philox philox(key);
+    const bool aligned = chunk<Storage, LANES>::aligned(out);
+    const Index whole = n / LANES, count = whole + (n % LANES > 0);
     const Index stride = Index(gridDim.x) * BLOCK;
     Index index = Index(blockIdx.x) * BLOCK + threadIdx.x;
-    for (Index start = index * LANES; start < n; start = index * LANES) {
+    for (; index < count; index += stride) {
+        Index word[4];
+        philox.words(index, call, word);
         chunk<Storage, LANES> block;
         with_numbers<LANES>([&]<int... K>(numbers<K...>) {
-            XDEV_FUNCTION(&index, &parameter..., (block.value + K)...);
+            XDEV_FUNCTION(word, word + 1, word + 2, word + 3, &parameter...,
+                          (block.value + K)...);
         });
-        if (start + LANES <= n && block.aligned(out)) {
-            block.store(out + start);
+        Storage* place = out + index * LANES;
+        if (aligned && index < whole) {
+            block.store(place);
         } else {
 #pragma unroll
             for (int lane = 0; lane < LANES; ++lane) {
-                if (start + lane < n) out[start + lane] = block.value[lane];
+                if (index < whole || lane < n % LANES) place[lane] = block.value[lane];
             }
         }
-        index += stride;
     }
 }
 
 template <class Storage, class... Parameter>
-__global__ void __launch_bounds__(BLOCK)
-    indexed(const __grid_constant__ Call<1 + sizeof...(Parameter)> p)
+__global__ void __launch_bounds__(BLOCK, 8)
+    indexed(const __grid_constant__ Call<3 + sizeof...(Parameter)> p)
 {
     with_numbers<sizeof...(Parameter)>([&]<int... K>(numbers<K...>) {
-        run(p.slot[sizeof...(Parameter)].template get<Storage*>(), p.n,
-            p.slot[K].template get<Parameter>()...);
+        run(p.slot[2 + sizeof...(Parameter)].template get<Storage*>(), p.n,
+            p.slot[0].template get<Index>(), p.slot[1].template get<Index>(),
+            p.slot[2 + K].template get<Parameter>()...);
     });
 }
 
