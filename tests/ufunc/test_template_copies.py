@@ -73,6 +73,18 @@ def test_a_diagonal_may_be_as_far_as_one_likes(gpu):
         np.testing.assert_array_equal(gpu.host(upper), x * (k < 0))
 
 
+@pytest.mark.parametrize("axes", [None, 0, -1, (0, 1), [1], (1, 1), ()])
+def test_halves_are_exchanged(gpu, axes):
+    x = gpu.sample((5, 6), "F")
+    for name in ("fftshift", "ifftshift"):
+        made = getattr(xdev.fft, name)(gpu.array(x), axes=axes)
+        if axes == ():
+            assert made is NotImplemented
+        else:
+            expected = getattr(np.fft, name)(x, axes=axes)
+            np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+
+
 @pytest.mark.parametrize("char", "fdFD")
 def test_triangles_of_complex_numbers_that_begin_at_any_real_one(gpu, char):
     dtype = np.dtype(char)

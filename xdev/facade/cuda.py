@@ -62,7 +62,10 @@ if TYPE_CHECKING:
 #: the device past the pool.
 OUTSIDE = ("fft.", "linalg.", "matmul", "tensordot", "vecdot")
 #: Those of these rooms that take none.
-INSIDE = {"linalg.cross", "linalg.diagonal", "linalg.trace", "linalg.vector_norm"}
+INSIDE = {
+    *("fft.fftshift", "fft.ifftshift"),
+    *("linalg.cross", "linalg.diagonal", "linalg.trace", "linalg.vector_norm"),
+}
 _METHODS = "argmax argmin astype mean reshape squeeze take"
 #: Methods of CuPy's arrays, which are compiled: its functions of these names hand their
 #: arguments on to them, in frames of Python.

@@ -379,6 +379,23 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     return out
 
 
+def _shifted(x: Any, *, axes: Any, back: bool = False) -> Any:
+    """Roll axes by half of their lengths, one after the other."""
+    if axes is None:
+        axes = range(x.ndim)
+    elif type(axes) is int:
+        axes = (axes,)
+    if not all(type(axis) is int and -x.ndim <= axis < x.ndim for axis in axes):
+        return NotImplemented
+    out = NotImplemented
+    for axis in axes:
+        half = x.shape[axis] // 2
+        out = x = roll(x, -half if back else half, axis=axis)
+        if out is NotImplemented:
+            break
+    return out
+
+
 def _triangle(arrays: Arrays, lower: str, k: int) -> Move | None:
     """Plan :func:`tril` or :func:`triu`."""
     (x,) = arrays
@@ -520,6 +537,8 @@ COPIES: dict[str, Function] = {
     "cumulative_prod": cumulative_prod,
     "cumulative_sum": cumulative_sum,
     "diff": diff,
+    "fft.fftshift": _shifted,
+    "fft.ifftshift": partial(_shifted, back=True),
     "linalg.cross": cross,
     "meshgrid": meshgrid,
     "repeat": repeat,
