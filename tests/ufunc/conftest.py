@@ -266,8 +266,8 @@ class HostGpu:
 
     def moves(self, kernel):
         name = re.search(r"::(\w+)", kernel.entry)[1]
-        pair, own = name in {"cross", "search"}, name in {"take", "join", "triangle"}
-        parameter = "Pair" if pair else name.capitalize() if own else "Order"
+        own = {"cross", "join", "search", "take", "triangle"}
+        parameter = name.capitalize() if name in own else "Order"
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
         content = program(kernel, parameter, waits=True)
         library = compiled(self._folder, re.sub(r"\W+", "_", "_".join(words)), content)

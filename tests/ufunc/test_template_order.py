@@ -97,7 +97,7 @@ def test_rows_are_taken_from_memory_of_any_alignment(gpu):
 @pytest.mark.parametrize("char", "?bHqLefd")
 def test_places_among_sorted_values(gpu, char, side):
     rng = np.random.default_rng(5)
-    for size, shape in ((1, (3,)), (7, ()), (4096, (2, 500)), (5000, (3000,))):
+    for size, shape in ((1, (3,)), (7, ()), (5000, (2, 50)), (140_001, (30_000,))):
         x, values = (np.asarray(numbers(rng, char, n)) for n in (size, shape))
         x = np.sort(x)
         made = xdev.searchsorted(gpu.array(x), gpu.array(values), side=side)

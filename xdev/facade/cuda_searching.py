@@ -40,6 +40,7 @@ SHARED = 48 * 1024  # bytes of a block's memory that every GPU has
 WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
 SORTED = 16  # elements that a thread sorts, at most
 MARKED, SUMMED, SOUGHT = 32, 8, 8  # elements that a thread marks, sums up, looks for
+EIGHT, DENSE, LEVELS = 8, 2**14, 7  # where values are looked for: see searchsorted
 INDEX = np.dtype(np.int64)
 SIDES = {"left": "false", "right": "true"}
 
@@ -84,35 +85,34 @@ def _sorted_lines(arrays: Arrays, descending: bool, places: bool) -> Move | None
 argsort = partial(sort, places=True)
 
 
-def _marked(
-    x: Any, differs: bool, what: str = "PLACE", order: Any = None
-) -> tuple[Any, Any]:
-    """Return where elements are not zero, or differ from those before them.
+def _marks(x: Any, differs: bool) -> tuple[int, Callable[..., Any]]:
+    """Return how many elements are not zero, or differ from those before them.
 
-    With ``"VALUE"`` those elements. With ``"NUMBER"``, and the order of an array that x
-    is sorted by, also the number of the run that each of its elements is of. The host
-    waits: it must know how many there are.
+    And what writes of them all into an array: their places, the elements themselves
+    ("VALUE"), or also the number of the run that each of x's is of ("NUMBER", with the
+    order of the array that x is sorted by). The host waits.
     """
     entry = f"xdev::marks<{cpp_name(x.dtype)},{str(differs).lower()},xdev::{{}}>"
     blocks = -(-x.size // (THREADS * MARKED))
     counts = new((blocks + 1,), INDEX)
-    count = Program(entry.format("COUNT"), THREADS, MARKED)
-    run(count, blocks, [x, counts], x.size)
+
+    def write(what: str, out: Any, *more: Any) -> Any:
+        if out.size:
+            program = Program(entry.format(what), THREADS, MARKED)
+            run(program, blocks, [x, out, counts, *more], x.size)
+        return out
+
+    write("COUNT", counts)
     run(Program("xdev::sum_marks", MOST, SUMMED), 1, [x, counts], blocks)
-    out = new((last(counts),), x.dtype if what == "VALUE" else INDEX)
-    inverse = None if order is None else new(x.shape, INDEX)
-    if out.size:
-        more = [] if order is None else [order, inverse]
-        program = Program(entry.format(what), THREADS, MARKED)
-        run(program, blocks, [x, out, counts, *more], x.size)
-    return out, inverse
+    return last(counts), write
 
 
 def nonzero(x: Any) -> Any:
     """Return the indices of what is not zero."""
     if not x.ndim or not x.size:
         return NotImplemented
-    (places, _), indices = _marked(straight(x), False), []
+    count, write = _marks(straight(x), False)
+    places, indices = write("PLACE", new((count,), INDEX)), []
     for size in reversed(x.shape[1:]):
         indices.append(elementwise.remainder(places, size))
         places = elementwise.floor_divide(places, size)
@@ -140,52 +140,74 @@ def _ordered(x: Any) -> tuple[Any, Any]:
     return ordered, order
 
 
+def _distances(places: Any, size: int) -> Any:
+    """Return how far it is from each place to the next one, or to the end."""
+    out = new(places.shape, INDEX)
+    subtract: Any = elementwise.subtract
+    subtract(places[1:], places[:-1], out=out[:-1])
+    subtract(np.int64(size), places[-1:], out=out[-1:])
+    return out
+
+
 def _unique(name: str, fields: tuple[str, ...]) -> Callable[[Any], Any]:
     ordering = not {"indices", "inverse_indices"}.isdisjoint(fields)
 
     def unique(x: Any) -> Any:
         if x.dtype.kind not in "biuf" or not x.size:
             return NotImplemented
-        cupy, flat = _optional.cupy(), straight(x).reshape(-1)
+        flat = straight(x).reshape(-1)
         order: Any = None
         if ordering:
             ordered, order = _ordered(flat)
         else:
-            ordered = quick(sort, cupy.sort)(flat)
+            ordered = quick(sort, _optional.cupy().sort)(flat)
+        count, write = _marks(ordered, True)
+        values = write("VALUE", new((count,), x.dtype))
         if not fields:
-            return _marked(ordered, True, "VALUE")[0]
-        what = "NUMBER" if ordering else "PLACE"
-        first, inverse = _marked(ordered, True, what, order)
-        makers = {
+            return values
+        first = new((count,), INDEX)
+        if ordering:
+            inverse = new(x.shape, INDEX)
+            write("NUMBER", first, order, inverse)
+        else:
+            write("PLACE", first)
+        makers: dict[str, Callable[[], Any]] = {
             "indices": lambda: order[first],
-            "inverse_indices": lambda: inverse.reshape(x.shape),
-            "counts": lambda: cupy.diff(first, append=x.size),
+            "inverse_indices": lambda: inverse,
+            "counts": lambda: _distances(first, x.size),
         }
-        values = ordered[first]
         return named_result(name)(values, *(makers[field]() for field in fields))
 
     return unique
 
 
 def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
-    """Return where elements belong."""
-    arrays = type(x2) is type(x1) and sorter is None
-    if not arrays or side not in SIDES:
+    """Return where elements belong.
+
+    Where many are looked for, first in every eighth sorted element, and every eighth of
+    those: eight neighbours are one access to the device's memory.
+    """
+    arrays = type(x2) is type(x1) and sorter is None and x1.ndim == 1
+    if not arrays or side not in SIDES or x1.dtype != x2.dtype:
         return NotImplemented
-    return launched(_searched, (x1, x2), side)
+    levels, many = [x1], x1.size <= EIGHT * x2.size
+    while many and levels[0].size > DENSE:
+        levels.insert(0, straight(levels[0][EIGHT - 1 :: EIGHT]))
+    return launched(_searched, (*levels, x2), side)
 
 
 def _searched(arrays: Arrays, side: str) -> Move | None:
     """Plan :func:`searchsorted`."""
-    x, values = arrays
-    plain = x.dtype == values.dtype and x.dtype.kind in "biuf" and x.ndim == 1
-    if not plain or not 0 < x.size < FAR or not values.size:
+    *levels, values = arrays
+    x = levels[-1]
+    if x.dtype.kind not in "biuf" or not 0 < x.size < FAR or not values.size:
         return None
     entry = f"xdev::search<{cpp_name(x.dtype)},{SIDES[side]}>"
-    program = Program(entry, THREADS, SOUGHT, slots=3)
-    blocks = -(-values.size // (THREADS * SOUGHT))
-    begin = run_of(program, blocks, 3, x.size, values.size)
-    return begin, INDEX, values.shape
+    program = Program(entry, THREADS, SOUGHT, slots=LEVELS + 2)
+    blocks, lengths = -(-values.size // (THREADS * SOUGHT)), [y.size for y in levels]
+    rest = (0,) * (LEVELS - len(levels))
+    sizes = *lengths, *rest, len(levels), values.size
+    return run_of(program, blocks, len(arrays) + 1, *sizes), INDEX, values.shape
 
 
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.

@@ -382,12 +382,6 @@ __global__ void __launch_bounds__(BLOCK) triangle(const __grid_constant__ Triang
     });
 }
 
-// Of values, and of sorted ones that they are looked for in; or of vectors.
-struct Pair {
-    Slot first, second, target;
-    Size length, count;
-};
-
 // In [begin, begin + rest] of sorted elements, where each value of a thread belongs: all
 // before is before it.
 template <class T, bool RIGHT, class Number>
@@ -410,43 +404,62 @@ __device__ inline void bisect(
     }
 }
 
+// Sorted elements behind every eighth of them, behind every eighth of those; the values
+// that are looked for, and the target.
+struct Search {
+    static constexpr int LEVELS = 7;
+    Slot slot[LEVELS + 2];
+    Size length[LEVELS], levels, count;
+};
+
 // Where values belong among sorted ones, NaN behind all others; behind equal ones, or
 // before them. First among samples in shared memory, which is quick at any places.
 template <class T, bool RIGHT>
-__global__ void __launch_bounds__(BLOCK) search(const __grid_constant__ Pair p)
+__global__ void __launch_bounds__(BLOCK) search(const __grid_constant__ Search p)
 {
     using Number = typename computed<T>::type;
-    constexpr unsigned int MOST = 2048;
+    constexpr unsigned int MOST = 2048, EIGHT = 8;
     __shared__ T samples[MOST];
-    const T* sorted = p.first.get<const T*>();
-    const unsigned int length = p.length, stride = (length + MOST - 1) / MOST;
+    const T* sorted = p.slot[0].get<const T*>();
+    const unsigned int length = p.length[0], stride = (length + MOST - 1) / MOST;
     const unsigned int count = length / stride;
     for (unsigned int k = threadIdx.x; k < count; k += BLOCK) {
         samples[k] = sorted[(k + 1) * stride - 1];
     }
+    const T* values = p.slot[p.levels].get<const T*>();
     Number value[ITEMS];
     unsigned int begin[ITEMS];
     const Size first = blockIdx.x * Size(BLOCK * ITEMS) + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
         const Size at = first + i * BLOCK;
-        value[i] = read<T, T>(p.second.get<const T*>() + (at < p.count ? at : 0));
+        value[i] = read<T, T>(values + (at < p.count ? at : 0));
         begin[i] = 0;
     }
     __syncthreads();
     bisect<T, RIGHT>(samples, count, count, value, begin);
+    unsigned int width = stride;
+    for (int level = 0; level < p.levels; ++level) {
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) begin[i] *= stride;
-    bisect<T, RIGHT>(sorted, length, stride, value, begin);
+        for (int i = 0; i < ITEMS; ++i) begin[i] *= width;
+        sorted = p.slot[level].get<const T*>();
+        bisect<T, RIGHT>(sorted, p.length[level], width - 1, value, begin);
+        width = EIGHT;
+    }
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
         const Size at = first + i * BLOCK;
-        if (at < p.count) p.target.get<Size*>()[at] = begin[i];
+        if (at < p.count) p.slot[p.levels + 1].get<Size*>()[at] = begin[i];
     }
 }
 
+struct Cross {
+    Slot first, second, target;
+    Size length;
+};
+
 template <class T>
-__global__ void __launch_bounds__(BLOCK) cross(const __grid_constant__ Pair p)
+__global__ void __launch_bounds__(BLOCK) cross(const __grid_constant__ Cross p)
 {
     const Size at = blockIdx.x * Size(BLOCK) + threadIdx.x;
     if (at >= p.length) return;
