@@ -19,7 +19,7 @@ from xdev import _optional, facade
 from xdev.device import device_of
 from xdev.errors import quoted
 from xdev.ufunc import dask
-from xdev.ufunc.inputs import is_collection
+from xdev.ufunc.dask import is_collection
 from xdev.ufunc.kernels import Kernel
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xdev._plain_calls import Plan
     from xdev.facade.backends import Function, Library
     from xdev.ufunc.cpu import Chunked
-    from xdev.ufunc.signatures import Signature, Specialisation
+    from xdev.ufunc.dtypes import Signature, Specialisation
     from xdev.ufunc.ufuncs import Ufunc
 
     Dtypes = tuple[np.dtype[Any], ...]
@@ -311,7 +311,7 @@ class StandardDefinition(Definition):
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
         """Return each argument's dtype; Python numbers are weak, as in NEP 50."""
-        from xdev.ufunc.inputs import resolve
+        from xdev.ufunc.dtypes import resolve
 
         return resolve(args, self.name)
 

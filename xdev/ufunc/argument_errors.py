@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._freed import is_freed, use_after_free
 from xdev.device import Device, device_of
 from xdev.device.choice import traced
 from xdev.errors import (
@@ -239,6 +240,19 @@ def _way(label: str, like: str, target: Device | None) -> str:
     if target.library:
         return f"xdev.asarray({label}, device=xdev.device_of({like}))"
     return f"xdev.to_device({label}, '{target}')"
+
+
+def refuse(
+    name: str, labels: Sequence[str], operands: Sequence[Any], nout: int = 1
+) -> None:
+    """Refuse classes and freed arrays among inputs, ``nout`` outputs and ``where``."""
+    for number, x in enumerate(operands):
+        if isinstance(x, type) or is_freed(x):
+            outs = ["out="] if nout == 1 else [f"out[{k}]" for k in range(nout)]
+            what = f"{name}: {[*labels, *outs, 'where='][number]}"
+            if is_freed(x):
+                raise use_after_free(x, what)
+            raise TypeError(f"{what} is {not_array(x, 'pass an array')}")
 
 
 # Of an output that cannot be written.

@@ -14,10 +14,10 @@ import numpy as np
 from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.memory.arrays import is_fake
 from xdev.ufunc import dask, foreign, ufuncs
+from xdev.ufunc.argument_errors import refuse
+from xdev.ufunc.dask import is_collection, is_dask
+from xdev.ufunc.dtypes import WEAK, asked
 from xdev.ufunc.foreign import NUMBERS, is_cuda
-from xdev.ufunc.inputs import is_collection, is_dask, refuse
-from xdev.ufunc.signatures import asked
-from xdev.ufunc.sources import WEAK
 from xdev.ufunc.ufuncs import ABSENT, KEYWORDS, OWN, as_arrays, warn_unwritten
 
 if TYPE_CHECKING:

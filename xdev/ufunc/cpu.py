@@ -24,18 +24,17 @@ from xdev.compile.threads import LINE, PYTHON_PIECES
 from xdev.errors import users_level
 from xdev.memory import hooks
 from xdev.ufunc import argument_errors, layout
+from xdev.ufunc.dtypes import WEAK, dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.foreign import NUMBERS
-from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.layout import POOLED
-from xdev.ufunc.sources import WEAK
 from xdev.ufunc.ufuncs import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev._plain_calls import Plans
+    from xdev.ufunc.dtypes import Signature, Specialisation
     from xdev.ufunc.scalar import ScalarFunction
-    from xdev.ufunc.signatures import Signature, Specialisation
 
 REFUSALS = TypeError, ValueError, OverflowError
 SHORT = 32  # elements of a row that are too few for one call of the inner loop

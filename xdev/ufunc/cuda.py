@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from xdev.compile.formulas import Dtypes
+    from xdev.ufunc.dtypes import Signature, Specialisation
     from xdev.ufunc.layout import Shape
-    from xdev.ufunc.signatures import Signature, Specialisation
 
 PLANS = 512  # kept for each function; with more layouts it starts afresh
 NARROW = 2**31  # indices and offsets below this fit 32 bits

@@ -33,16 +33,16 @@ from xdev.ufunc.cuda import (
     written,
 )
 from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.dtypes import misfit, strong
 from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.inputs import misfit, strong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.compile.cubins import Template
     from xdev.ufunc.cuda import CudaLoops
+    from xdev.ufunc.dtypes import Specialisation
     from xdev.ufunc.layout import Lines, Shape
-    from xdev.ufunc.signatures import Specialisation
 
 BYTE = np.dtype(np.uint8)
 READY = secrets.randbits(62) << 1  # marks a segment's fold: no memory holds it so

@@ -17,14 +17,14 @@ from xdev.device.streams import live_streams
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.arrays import mark_uses
 from xdev.ufunc import foreign
+from xdev.ufunc.dtypes import misfit
 from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda
-from xdev.ufunc.inputs import misfit
 from xdev.ufunc.layout import Reach, contiguous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from xdev.ufunc.inputs import Labels
+    from xdev.ufunc.dtypes import Labels
 
 
 class Array(NamedTuple):

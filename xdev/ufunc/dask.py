@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from xdev.ufunc.ufuncs import Ufunc
 
 AXES = ("axis", "keepdims")  # what says where core dimensions are
+
+
+def is_dask(x: Any) -> bool:
+    """Say whether an object is a collection of Dask's, or one is in it.
+
+    What may hold one (xarray, pint) has its protocol, and no graph where it does not.
+    """
+    graph = getattr(type(x), "__dask_graph__", None)
+    return graph is not None and graph(x) is not None
+
+
+def is_collection(x: Any) -> bool:
+    """Say whether an object is a ``dask.array``: not what may hold one."""
+    array = getattr(sys.modules.get("dask.array"), "Array", ())
+    return isinstance(x, array)
 
 
 def lift(x: Any) -> Any:

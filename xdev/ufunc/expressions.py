@@ -15,14 +15,13 @@ import numpy as np
 from xdev import _optional
 from xdev.compile import cubins, digests
 from xdev.compile.formulas import Dtypes, is_half
-from xdev.ufunc.inputs import resolve
-from xdev.ufunc.signatures import Specialisation
+from xdev.ufunc.dtypes import Specialisation, resolve
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.ufunc.signatures import Signature
+    from xdev.ufunc.dtypes import Signature
 
 FLOATING: tuple[str, ...]
 FLOATING = ("acos", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "sin")

@@ -18,8 +18,8 @@ from xdev.ufunc import sources
 from xdev.ufunc.cpu import report_errors
 from xdev.ufunc.cuda import Result, remember
 from xdev.ufunc.cuda_operands import Array, Number, handed
+from xdev.ufunc.dtypes import chosen, dtypes_of, parse_types, types_of
 from xdev.ufunc.grids import CUDA, HOST
-from xdev.ufunc.inputs import CountingParameters
 from xdev.ufunc.kernels import (
     check_dtype,
     check_plain,
@@ -32,7 +32,7 @@ from xdev.ufunc.kernels import (
 from xdev.ufunc.layout import Shape, broadcast, collapse, stretch
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import check_options
-from xdev.ufunc.signatures import chosen, dtypes_of, parse_types, types_of
+from xdev.ufunc.sources import CountingParameters
 from xdev.ufunc.ufuncs import Definition, Ufunc
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile.formulas import Dtypes
-    from xdev.ufunc.signatures import Signature, Types
+    from xdev.ufunc.dtypes import Signature, Types
     from xdev.ufunc.sources import FunctionScope
 
 

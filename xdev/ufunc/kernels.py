@@ -20,15 +20,15 @@ from xdev.compile.grid_code import writes
 from xdev.errors import users_level
 from xdev.memory.arrays import is_fake
 from xdev.ufunc import calls, foreign, rewriting, sources
+from xdev.ufunc.argument_errors import refuse
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
-from xdev.ufunc.inputs import positional, refuse, refuse_arrays, shown
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.layout import contiguous
 from xdev.ufunc.rewriting import UPDATES, Checks
 from xdev.ufunc.scalar import within
-from xdev.ufunc.sources import FunctionScope
+from xdev.ufunc.sources import FunctionScope, positional, refuse_arrays, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

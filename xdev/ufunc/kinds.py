@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile.formulas import Dtypes, is_half
-from xdev.ufunc.sources import WEAK
+from xdev.ufunc.dtypes import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,8 +30,7 @@ from xdev.compile.errors import KEEPERS
 from xdev.compile.grid import checked
 from xdev.ufunc import kinds, sources
 from xdev.ufunc.flow import Flow
-from xdev.ufunc.inputs import shown
-from xdev.ufunc.sources import FunctionScope, inside, is_plain
+from xdev.ufunc.sources import FunctionScope, inside, is_plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

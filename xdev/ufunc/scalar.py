@@ -18,16 +18,16 @@ from xdev.compile import digests
 from xdev.compile.formulas import Dtypes, is_half
 from xdev.errors import quoted
 from xdev.ufunc import foreign, sources
-from xdev.ufunc.inputs import (
+from xdev.ufunc.dtypes import Specialisation, check, chosen, parse, types_of
+from xdev.ufunc.kinds import Rules, is_dtype, weak
+from xdev.ufunc.sources import (
     CountingParameters,
-    check,
+    is_plain,
+    numpys,
     positional,
     refuse_arrays,
     refuse_neighbours,
 )
-from xdev.ufunc.kinds import Rules, is_dtype, weak
-from xdev.ufunc.signatures import Specialisation, chosen, parse, types_of
-from xdev.ufunc.sources import is_plain, numpys
 from xdev.ufunc.ufuncs import Definition, Ufunc, of_a_call
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from xdev.ufunc import rewriting
     from xdev.ufunc.cpu import CpuLoops
+    from xdev.ufunc.dtypes import Signature
     from xdev.ufunc.kinds import Called
-    from xdev.ufunc.signatures import Signature
 
 
 @final

@@ -1,4 +1,4 @@
-"""A function's source: found, proved to be what was compiled, and compiled again."""
+"""A function's source, proved to be what was compiled; its names and parameters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import copy
 import functools
 import hashlib
+import inspect
 import linecache
 import sys
 from dis import get_instructions
@@ -15,9 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, final
 import numpy as np
 
 from xdev.compile.digests import named_globals, reads, replaced
+from xdev.errors import quoted, type_name
+from xdev.ufunc.dtypes import WEAK, dtype_of, fits, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from xdev.compile.formulas import Dtypes
 
 GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 COMMAND = "<string>"  # the file of what ``python -c`` runs
@@ -298,7 +303,6 @@ def _named(module: str, name: str) -> Any:
 
 # Whose functions compilers know.
 LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
-WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
 FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
 NAMES = "xdev.numpy.names"  # and NumPy's
 MODULES = "xdev", "xdev.numpy"  # in which users find both
@@ -409,3 +413,180 @@ class FunctionScope:
         value: Any
         value = node.value if isinstance(node, ast.Constant) else self.static(node)
         return value if type(value) in WEAK else None
+
+
+# Parameters that count: ends of ``range``, and indices.
+#
+# Beside floats a Python integer given for one stays an integer. A parameter that does
+# nothing else meets no value, so that it has no part in the results' dtype.
+
+INT64 = np.dtype(np.int64)
+
+
+@final
+class CountingParameters:
+    """The parameters of a function that count, found in its source, if it has one."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]
+        source = find(code)
+        used, everywhere = list[str](), list[str]()
+        if source is not None:
+            everywhere += _names(source.node)
+            scope = FunctionScope(source.node, outside(function))
+            for part in _counting(source.node, scope):
+                used += _names(part)
+        self._used = [name in used for name in names]
+        self._alone = [0 < used.count(x) == everywhere.count(x) for x in names]
+
+    def resolve(
+        self, args: Sequence[Any], signatures: Sequence[Dtypes], name: str
+    ) -> Dtypes:
+        """Return each argument's dtype.
+
+        A Python number takes what the first of the declared inputs that fits has there.
+        """
+        for taken in signatures:
+            if len(args) == len(taken) and all(map(fits, args, taken)):
+                pairs = zip(args, taken, strict=True)
+                return tuple(d if type(x) in WEAK else dtype_of(x) for x, d in pairs)
+        dtypes = resolve(args, name)
+        if signatures or all(dtype.kind in "iub" for dtype in dtypes):
+            return dtypes
+        whole = [
+            type(x) is int and used for x, used in zip(args, self._used, strict=False)
+        ]
+        if not any(whole):
+            return dtypes
+        others = [x for x, count in zip(args, whole, strict=True) if not count]
+        rest = iter(resolve(others, name))
+        return tuple(INT64 if count else next(rest) for count in whole)
+
+    def working(self, inputs: Dtypes) -> np.dtype[Any]:
+        """Return the result type of the inputs that do more than count.
+
+        Without any it is bool, beside which Python numbers are int64 and float64.
+        """
+        pairs = zip(inputs, self._alone, strict=False)
+        values = [dtype for dtype, alone in pairs if not (alone and dtype.kind in "iu")]
+        return np.result_type(*(values or inputs or [np.dtype(np.bool_)]))
+
+
+def _counting(tree: ast.AST, scope: FunctionScope) -> Iterator[ast.AST]:
+    """Go through the outermost calls of ``range``, and indices."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Call) and scope.builtin(node.func) == "range":
+            yield node
+        elif isinstance(node, ast.Subscript):
+            yield node.slice
+            yield from _counting(node.value, scope)
+        else:
+            yield from _counting(node, scope)
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+# The parameters of a scalar function, and what it may not be.
+
+DEFERRED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
+NEIGHBOURS = np.nextafter, np.spacing
+PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__")
+
+
+def positional(
+    function: Any, needed: str, way: str, *, least: int, defaults: bool = True
+) -> tuple[str, ...]:
+    """Return the names of a function's parameters; refuse what cannot be compiled.
+
+    That is one with others than positional ones, with fewer than ``least``, or with
+    ``defaults`` where it may have none, as ``needed`` says; one whose call computes
+    nothing yet; and one that raises: ``way`` says who cannot, and what to do.
+    """
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    python = inspect.isfunction(function)
+    parameters = [*inspect.signature(function).parameters.values()] if python else []
+    fit = all(
+        p.kind in plain and (defaults or p.default is p.empty) for p in parameters
+    )
+    if not (python and fit and len(parameters) >= least):
+        name = getattr(function, "__name__", quoted(function))
+        raise TypeError(f"{needed}, not {name}")
+    code = function.__code__
+    if code.co_flags & DEFERRED:
+        raise TypeError(
+            f"{function.__name__} is async, or a generator, whose call computes "
+            "nothing yet: write a plain function, without async, await and yield"
+        )
+    for instruction in get_instructions(code):
+        if instruction.opname == "RAISE_VARARGS":
+            place = instruction.positions
+            line = shown(code, (place and place.lineno) or code.co_firstlineno)
+            raise TypeError(f"{function.__name__} raises, which {way}\n{line}")
+    return tuple(p.name for p in parameters)
+
+
+def refuse_arrays(
+    function: Callable[..., Any],
+    outside: dict[str, Any],
+    way: str = " (of @xdev.guvectorize or @xdev.kernel where an element needs others)",
+) -> None:
+    """Refuse a function that reads an array from outside.
+
+    Compiled into it, the array would be a copy that later changes do not reach, on
+    whichever device. So would one in a tuple, and one that is a module's attribute.
+    """
+    for label, value, line in _read(function.__code__, outside):
+        if _is_array(value) or isinstance(value, list | dict | set):
+            kind = type_name(value)
+            raise TypeError(
+                f"{function.__name__} reads {label!r} ({kind}) from outside, where "
+                "compiled code reads numbers and tuples of them: pass it as an argument"
+                f"{way}\n{shown(function.__code__, line)}"
+            )
+
+
+def refuse_neighbours(function: Callable[..., Any]) -> None:
+    """Refuse a function of 16-bit floats that asks for the float next to another.
+
+    They are computed in float32, whose neighbours are others.
+    """
+    for label, value, line in _read(function.__code__, outside(function)):
+        if any(numpys(value) is each for each in NEIGHBOURS):
+            raise TypeError(
+                f"{function.__name__} calls {label}, but floats of 16 bits are "
+                "computed in float32, in which other floats are next to them: call it "
+                f"outside, as numpy.{numpys(value).__name__}, or give float32 arrays, "
+                f"as x.astype(float32)\n{shown(function.__code__, line)}"
+            )
+
+
+def shown(code: CodeType, line: int) -> str:
+    """Return a line of a function's source, with its file and number."""
+    file = code.co_filename
+    return f"  {file}:{line}: {linecache.getline(file, line).strip()}"
+
+
+def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, int]]:
+    """Return the outside values that code reads, modules' too, by name and line."""
+    for name, _, attributes, line in reads(code):
+        label, value = name, outside.get(name)
+        yield label, value, line
+        for attribute in attributes:
+            if not isinstance(value, ModuleType):
+                break
+            label, value = f"{label}.{attribute}", vars(value).get(attribute)
+            yield label, value, line
+
+
+def _is_array(x: Any) -> bool:
+    """Say whether a value is an array, or a tuple that holds one."""
+    if isinstance(x, tuple):
+        return any(map(_is_array, x))
+    kind = type(x)
+    if any(hasattr(kind, protocol) for protocol in PROTOCOLS):
+        scalar = getattr(x, "shape", ()) == () and not hasattr(kind, "__setitem__")
+        return not scalar  # of NumPy
+    return False

@@ -1,23 +1,139 @@
-"""Signatures: explicit ones, as Numba writes them, and a call's, as NumPy does.
+"""Data types of a call: its arguments', by NEP 50, and those that signatures ask for.
 
-Numba's are ``"float32(float32, float32)"``, NumPy's ``"ff->f"`` or tuples of dtypes.
+Numba's signatures are ``"float32(float32, float32)"``, NumPy's ``"ff->f"`` or tuples.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev.compile.formulas import Dtypes, is_bfloat16
 from xdev.errors import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from xdev.compile import cubins
-    from xdev.compile.formulas import Dtypes
+
+WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
+SUPPORTED = frozenset("?bhilqBHILQefdFD")
+DIGITS = 128  # the bits of an int that an error spells out
+Labels = Sequence[str]
+
+
+def check(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse a dtype that ufuncs do not have; ``name`` is the function's."""
+    if dtype.char not in SUPPORTED and not is_bfloat16(dtype):
+        raise TypeError(
+            f"{name}: dtype {dtype} is not supported; use bool, integers, float16, "
+            "bfloat16, float32, float64, complex64 or complex128"
+        )
+
+
+def resolve(args: Sequence[Any], name: str) -> Dtypes:
+    """Return each argument's dtype; Python numbers are weak, as in NEP 50.
+
+    Examples
+    --------
+    >>> resolve((np.zeros(3, "float32"), 2.0), "f")
+    (dtype('float32'), dtype('float32'))
+    """
+    strong = [None if type(x) in WEAK else dtype_of(x) for x in args]
+    dtypes = [d for d in strong if d is not None]
+    for dtype in dtypes:
+        check(dtype, name)
+    return tuple(
+        _weak(dtypes, x) if d is None else d for d, x in zip(strong, args, strict=True)
+    )
+
+
+def _weak(dtypes: Sequence[np.dtype[Any]], x: complex) -> np.dtype[Any]:
+    """Return what a Python number is beside dtypes; bfloat16 takes it as float16 does.
+
+    ml_dtypes makes float64 of bfloat16 and a float. An int is one, however large: NumPy
+    would take one alone that int64 does not hold for uint64, or for an object.
+    """
+    if dtypes and type(x) is not complex:
+        others = np.result_type(*dtypes)
+        if is_bfloat16(others):
+            return others
+    return np.result_type(*dtypes, 0 if type(x) is int else x)
+
+
+def fits(x: Any, dtype: np.dtype[Any]) -> bool:
+    """Say whether a signature's dtype takes an argument; Python numbers by kind."""
+    if type(x) not in WEAK:
+        return np.can_cast(dtype_of(x), dtype)
+    return dtype.kind in {int: "iufc", float: "fc", complex: "c"}[type(x)]
+
+
+def strong(
+    args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
+) -> list[Any]:
+    """Return the operands with Python numbers in dtypes, which must hold them."""
+    try:
+        return [
+            dtype.type(x) if type(x) in WEAK else x
+            for x, dtype in zip(args, dtypes, strict=True)
+        ]
+    except OverflowError as error:
+        raise misfit(args, dtypes, name, labels) or error from None
+
+
+def misfit(
+    args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
+) -> OverflowError | None:
+    """Return the error for a Python int that its dtype does not hold, if there is one.
+
+    Examples
+    --------
+    >>> misfit((300,), (np.dtype("uint8"),), "f", ("x",))
+    OverflowError('f: x is 300, which uint8 does not hold: pass a number that fits, \
+or use another dtype (astype, dtype=)')
+    """
+    for x, label, dtype in zip(args, labels, dtypes, strict=False):
+        if type(x) is not int:
+            continue
+        try:
+            dtype.type(x)
+        except OverflowError:
+            bits = x.bit_length()
+            value = f"an int of {bits:,} bits" if bits > DIGITS else f"{x:,}"
+            return OverflowError(
+                f"{name}: {label} is {value}, which {dtype} does not hold: "
+                "pass a number that fits, or use another dtype (astype, dtype=)"
+            )
+    return None
+
+
+def dtype_of(x: Any) -> np.dtype[Any]:
+    """Return the NumPy dtype of an array or a number."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None and isinstance(x, bool | int | float | complex):
+        return np.result_type(x)
+    if dtype is None and (interface := getattr(x, "__cuda_array_interface__", None)):
+        dtype = interface["typestr"]
+    listed = isinstance(x, list | tuple)
+    try:
+        result = np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
+    except (TypeError, ValueError):
+        if dtype is None and listed:
+            raise  # NumPy says what is wrong in it
+        result = None
+    if result is None or (dtype is None and result.hasobject and not listed):
+        raise TypeError(
+            f"{type(x).__name__} object has no dtype that NumPy knows: pass an array "
+            "(xdev.asarray) or a number"
+        )
+    return result
+
+
+# Signatures: explicit ones, as Numba writes them, and a call's, as NumPy does.
 
 #: What a call asks for, of the inputs and of the outputs; None is any.
 Signature = tuple[tuple[np.dtype[Any] | None, ...], tuple[np.dtype[Any] | None, ...]]
@@ -30,8 +146,6 @@ TYPES = (
 )
 LOOSE = ("same_kind", "unsafe")  # rules by which no signature is chosen by itself
 NAMES = {name: row.split()[0] for row in TYPES.split(";") for name in row.split()}
-
-
 #: A type's dtype and number of axes; None for a number.
 Types = tuple[tuple[np.dtype[Any], int | None], ...]
 TYPE = re.compile(r"\s*(\w+)\s*(?:\[([:,\s1]*)\])?\s*")
