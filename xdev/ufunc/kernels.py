@@ -26,7 +26,7 @@ from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.layout import contiguous
-from xdev.ufunc.rewriting import UPDATES, Checks
+from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import within
 from xdev.ufunc.sources import FunctionScope, positional, refuse_arrays, shown
 
@@ -234,28 +234,22 @@ class Kernel:
                 if key not in self._plans:
                     indices, _, checked, *_ = key
                     typing = indices, *types(operands, names, self._name)
-                    self._refuse_unwritten(*typing)
+                    self._refuse_unwritten(indices, typing[1])
                     grid = self._grid(*typing, checked=checked)
                     machine = self._refusing_writes(compile_, grid, typing)
                     self._plans[key] = grid, machine, typing
         return self._plans[key]
 
-    def _refuse_unwritten(
-        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
-    ) -> None:
+    def _refuse_unwritten(self, indices: int, arguments: tuple[Argument, ...]) -> None:
         """Refuse arrays that it names but to bind them anew, as numbers may be.
 
-        And a kernel that writes no array: it would do nothing.
+        And a kernel that assigns no element, and calls nothing that might.
         """
         pairs = zip(self._names[indices:], arguments, strict=True)
         arrays = [x for x, own in pairs if own.ndim is not None]
         place, name = ", ".join(self._names[:indices]), self._names[-1]
         refuse_unwritten(self.function, dict.fromkeys(arrays, place), unnamed=False)
-        try:
-            written = self._assigns or self._written(indices, arguments, working)
-        except TypeError:  # only CUDA may compile it
-            return
-        if not written:
+        if self._nodes and not any(map(_may_write, self._nodes)):
             raise TypeError(
                 f"{self._name} writes into no array, so that nothing is left of what "
                 f"it computes: assign elements, as {name}[{place}] = … ({name} = … but "
@@ -297,25 +291,16 @@ class Kernel:
                 adapter.begin_write(x, self._name, label)
 
     @functools.cached_property
-    def _assigns(self) -> bool:
-        """Whether elements are assigned in it, or updated by :mod:`xdev.atomic`."""
+    def _nodes(self) -> list[ast.AST]:
+        """The nodes of its source, none without one."""
         source = sources.find(self.function.__code__)
-        if source is None:
-            return False
-        scope = FunctionScope(source.node, sources.outside(self.function))
-        return any(
-            isinstance(node.ctx, ast.Store)
-            if isinstance(node, ast.Subscript)
-            else isinstance(node, ast.Call) and scope.value(node.func) in UPDATES
-            for node in ast.walk(source.node)
-        )
+        return [] if source is None else [*ast.walk(source.node)]
 
     @functools.cached_property
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
-        source = sources.find(self.function.__code__)
         names = set()
-        for node in () if source is None else ast.walk(source.node):
+        for node in self._nodes:
             match node:
                 case ast.Subscript(ast.Attribute(ast.Name(x), "flat"), _, ast.Store()):
                     names.add(x)
@@ -421,6 +406,12 @@ class Bound:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the kernel and what stood in the brackets."""
         return getitem, (self._kernel, self._key)
+
+
+def _may_write(node: ast.AST) -> bool:
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store)
+    return isinstance(node, ast.Call | ast.AugAssign)
 
 
 def _is_exactly(x: Any, array: type) -> bool:
