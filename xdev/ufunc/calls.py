@@ -136,11 +136,7 @@ def uploaded(
     return back if isinstance(result, tuple) else back[0]
 
 
-def call(
-    ufunc: Any,
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
-) -> Any:
+def call(ufunc: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Compute the function elementwise: what a call does that no plan is for.
 
     Inputs are arrays of one device that broadcast to one shape, and numbers. ``out``,
@@ -183,10 +179,7 @@ def call(
 
 
 def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
-    ufunc: Any,
-    method: str,
-    inputs: tuple[Any, ...],
-    keywords: dict[str, Any],
+    ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
     """Return what a call, or a method, makes of arrays that are not NumPy's or CUDA's.
 

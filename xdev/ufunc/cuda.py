@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from xdev import _optional, device, native
-from xdev._plain_calls import BYTES, SLOT
+from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
 from xdev.compile.cubins import ACCESS, BLOCK, ITEMS, Elementwise, Operand
 from xdev.compile.launch import Launch, Value
@@ -23,7 +23,7 @@ from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_operands, foreign, layout
-from xdev.ufunc.cuda_operands import Array, Number, handed, read
+from xdev.ufunc.cuda_operands import Array, Number, encoders, handed, read
 from xdev.ufunc.foreign import NUMBERS
 
 if TYPE_CHECKING:
@@ -115,16 +115,12 @@ class CudaLoops:
         lifted = result is not None and type(result_array) is not native_array
         if plan.run is None or lifted or not kinds <= {native_array, *foreign.NUMBAS}:
             return
-        encoders = [
-            Number.encoder(dtype) if value.kind == BYTES else None
-            for value, dtype in zip(plan.run.values, plan.inputs, strict=False)
-        ]
         launch_plan = native.calls.LaunchPlan(
             plan.run,
             result and result.dtype,
             result and result.shape,
             None if result is None or result.straight else result.axes,
-            tuple(encoders) if any(encoders) else (),
+            encoders(plan.run.values, plan.inputs),
         )
         self._launches.learn(operands, launch_plan)
 

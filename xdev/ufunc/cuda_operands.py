@@ -145,10 +145,20 @@ class Number(NamedTuple):
             return self.value
         return padded(cast)
 
-    @classmethod
-    def encoder(cls, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
-        """Return what makes of a number what the launch takes for a loop's dtype."""
-        return lambda value: cls(value).given(dtype)
+
+def encoders(
+    values: Sequence[Value], dtypes: Sequence[np.dtype[Any]]
+) -> tuple[Callable[[Any], Any] | None, ...]:
+    """Return what makes bytes of the numbers that a launch takes as such."""
+
+    def encoder(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+        return lambda value: Number(value).given(dtype)
+
+    makers = tuple(
+        encoder(dtype) if value.kind == BYTES else None
+        for value, dtype in zip(values, dtypes, strict=False)
+    )
+    return makers if any(makers) else ()
 
 
 def handed(

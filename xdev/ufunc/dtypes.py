@@ -361,11 +361,7 @@ class Specialisation:
         return self.make()
 
     def cubin(
-        self,
-        kernel: cubins.Template,
-        capability: tuple[int, int],
-        *,
-        fastmath: bool,
+        self, kernel: cubins.Template, capability: tuple[int, int], *, fastmath: bool
     ) -> tuple[bytes, str]:
         """Compile a kernel: its cubin and name."""
         if self.recipe is not None:

@@ -14,20 +14,19 @@ from numpy import ndarray
 
 from xdev import _config, _optional, native
 from xdev._forks import module_lock
-from xdev._plain_calls import BYTES
 from xdev.compile.grid import Argument, Grid
 from xdev.compile.grid_code import writes
 from xdev.errors import users_level
 from xdev.memory.arrays import is_fake
 from xdev.ufunc import calls, foreign, rewriting, sources
 from xdev.ufunc.argument_errors import refuse
-from xdev.ufunc.cuda_operands import Array, Number, handed
+from xdev.ufunc.cuda_operands import Array, Number, encoders, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.layout import contiguous
 from xdev.ufunc.rewriting import Checks
-from xdev.ufunc.scalar import within
+from xdev.ufunc.scalar import replacement
 from xdev.ufunc.sources import FunctionScope, positional, refuse_arrays, shown
 
 if TYPE_CHECKING:
@@ -160,11 +159,9 @@ class Kernel:
             launch, dtypes = self._on(CUDA, extents, args)
             array = _optional.cupy().ndarray
             if launch is not None and all(_is_exactly(x, array) for x in args):
-                encoders = tuple(
-                    Number.encoder(dtype) if value.kind == BYTES else None
-                    for value, dtype in zip(launch.values, dtypes, strict=True)
+                plan = native.calls.LaunchPlan(
+                    launch, encoders=encoders(launch.values, dtypes)
                 )
-                plan = native.calls.LaunchPlan(launch, encoders=encoders)
                 bound.launches.learn(args, plan)
         elif any(map(is_fake, args)):
             calls.on_fake(  # it is for tests
@@ -440,35 +437,23 @@ def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
 
 
 def typed(
-    function: Callable[..., Any],
-    working: np.dtype[Any],
-    also: Rewriting | None,
+    function: Callable[..., Any], working: np.dtype[Any], also: Rewriting | None
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
     refuse_arrays(function, sources.outside(function), way="")
-    replace = functools.partial(_replacement, function, working)
+
+    def replace(value: object) -> object:
+        if isinstance(value, Kernel):
+            raise TypeError(
+                f"{function.__name__} calls the kernel {value.__name__}, which runs "
+                "over points of its own: call one after the other, make what both need "
+                "a plain function, or write a recursion as a loop"
+            )
+        return replacement(value, working)
+
     rules = Rules((), working=working)
     return rewriting.typed(function, rules, replace, also).function
-
-
-def _replacement(
-    own: Callable[..., Any], working: np.dtype[Any], value: object
-) -> object:
-    """Return what compiled code uses for the value of an outside name.
-
-    A ufunc's function, or a plain one, becomes one that can be called.
-    """
-    if isinstance(value, Kernel):
-        raise TypeError(
-            f"{own.__name__} calls the kernel {value.__name__}, which runs over points "
-            "of its own: call one after the other, make what both need a plain "
-            "function, or write a recursion as a loop"
-        )
-    scalar = within(value)
-    if scalar is None:
-        return value
-    return scalar.device_function(Rules((), working=working))
 
 
 def check_plain(

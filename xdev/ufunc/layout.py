@@ -199,11 +199,7 @@ def pooled(
 
 
 def _like(
-    arrays: Sequence[Any],
-    shape: Shape,
-    dtype: np.dtype[Any],
-    order: str,
-    least: int,
+    arrays: Sequence[Any], shape: Shape, dtype: np.dtype[Any], order: str, least: int
 ) -> ndarray[Any, Any] | None:
     """Return an array of a shape in the memory order that inputs have, or a given one.
 

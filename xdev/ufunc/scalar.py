@@ -261,7 +261,7 @@ class ScalarFunction(Definition):
 
         with _entered(self):
             called = partial(_called, bounded=rules.bounded)
-            replace = partial(_replacement, rules=rules)
+            replace = partial(replacement, working=rules.working)
             return rewriting.typed(function, rules, replace, called=called)
 
     def returned(self, rules: Rules) -> Any:
@@ -308,16 +308,13 @@ def within(value: object) -> ScalarFunction | None:
     scalar = getattr(value, "definition", None)
     if isinstance(scalar, ScalarFunction):
         return scalar
-    return _of_plain(value) if is_plain(value) else None
-
-
-def _of_plain(function: FunctionType) -> ScalarFunction:
-    """Return what a plain function is for the one being typed, which keeps it."""
-    outermost = _calling.get()[:1]
+    if not is_plain(value):
+        return None
+    outermost = _calling.get()[:1]  # the one being typed keeps the plain functions
     known = outermost[0].called if outermost else {}
-    if function not in known:
-        known[function] = ScalarFunction(function, inside=True)
-    return known[function]
+    return known.get(value) or known.setdefault(
+        value, ScalarFunction(value, inside=True)
+    )
 
 
 def _remake(
@@ -354,12 +351,13 @@ def _has(function: Any, rules: Rules, digest: str | None) -> bool:
     )
 
 
-def _replacement(value: object, *, rules: Rules) -> object:
-    """Return the function inside a ufunc, which compiled code can call."""
+def replacement(value: object, working: np.dtype[Any]) -> object:
+    """Return what compiled code uses for the value of an outside name.
+
+    A ufunc's function, or a plain one, becomes one that can be called.
+    """
     scalar = within(value)
-    if scalar is None:
-        return value
-    return scalar.device_function(Rules((), working=rules.working))
+    return scalar.device_function(Rules((), working=working)) if scalar else value
 
 
 def _called(

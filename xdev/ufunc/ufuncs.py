@@ -87,10 +87,7 @@ class Ufunc(native.calls.Callable):
     signature: str | None = None  # as numpy.ufunc's: the core dimensions, if any
 
     def __init__(
-        self,
-        definition: Any,
-        target: str | None = None,
-        identity: Any = None,
+        self, definition: Any, target: str | None = None, identity: Any = None
     ) -> None:
         definition.describe(self)
         self.definition, self.target = definition, target
