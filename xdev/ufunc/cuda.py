@@ -269,15 +269,12 @@ class Result(NamedTuple):
 
     @classmethod
     def like(
-        cls, shape: Shape, inputs: list[Shape], dtype: np.dtype[Any], kind: str
+        cls, shape: Shape, inputs: Sequence[Array], dtype: np.dtype[Any], order: Any
     ) -> Result:
         """Lay a result out as the inputs are, or as an order of NumPy's says."""
-        every = tuple(range(len(shape)))
-        order = {"C": every, "F": every[::-1]}.get(str(kind).upper()) or layout.axes(
-            inputs or [(0,) * len(shape)]
-        )
-        axes = tuple(order.index(axis) for axis in range(len(shape)))
-        return cls(tuple(shape[axis] for axis in order), axes, dtype)
+        places = layout.places(shape, inputs, order)
+        axes = tuple(places.index(axis) for axis in range(len(shape)))
+        return cls(tuple(shape[axis] for axis in places), axes, dtype)
 
     @property
     def straight(self) -> bool:
@@ -335,10 +332,8 @@ def planned(
         spec.name,
     )
     stretched = [layout.stretch(x.shape, x.strides, shape) for x in read]
-    if str(order).upper() == "A":
-        order = "F" if read and all(map(_is_fortran, read)) else "C"
     results = tuple(
-        Result.like(shape, stretched, dtype, order) if x is None else None
+        Result.like(shape, read, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
     )
     pairs: Any = zip(outputs, results, strict=True)
@@ -415,13 +410,6 @@ def planned(
             size=size,
         )
     return Plan(spec.inputs, results, run)
-
-
-def _is_fortran(x: Array) -> bool:
-    """Say whether an array is contiguous in Fortran's order, and not in C's."""
-    size, shape = x.dtype.itemsize, x.shape
-    fortran = layout.contiguous(shape[::-1], size)[::-1]
-    return x.strides == fortran != layout.contiguous(shape, size)
 
 
 def _is_straight(x: Array | None, shape: Shape) -> bool:

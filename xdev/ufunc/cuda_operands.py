@@ -19,7 +19,7 @@ from xdev.memory.arrays import mark_uses
 from xdev.ufunc import foreign
 from xdev.ufunc.dtypes import misfit
 from xdev.ufunc.foreign import LEGACY, NUMBERS, is_cuda
-from xdev.ufunc.layout import Reach, contiguous
+from xdev.ufunc.layout import Reach, contiguous, is_contiguous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,6 +75,16 @@ class Array(NamedTuple):
     def layout(self) -> tuple[Any, ...]:
         """All that a plan depends on."""
         return self.dtype, self.shape, self.strides
+
+    @property
+    def aligned(self) -> bool:
+        """Whether each element is where its dtype may be read."""
+        return not any(n % self.dtype.alignment for n in (self.address, *self.strides))
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements are in C order without gaps."""
+        return is_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
     @property
     def reach(self) -> Reach:

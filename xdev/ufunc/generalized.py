@@ -23,8 +23,6 @@ from xdev.ufunc.grids import CUDA, HOST
 from xdev.ufunc.kernels import (
     check_dtype,
     check_plain,
-    is_aligned,
-    is_contiguous,
     refuse_unwritten,
     result_type,
     typed,
@@ -571,8 +569,8 @@ class CoreLoops:
             shape, strides = x.shape[at:], x.strides[at:]
             if core.ndim and not function.layout.operands[k]:  # one element
                 shape, strides = (1,), (core.dtype.itemsize,)
-            contiguous = is_contiguous(x.laid_out(shape, strides))
-            cores[k] = core._replace(contiguous=contiguous and core.ndim is not None)
+            contiguous = core.ndim is not None and x.laid_out(shape, strides).contiguous
+            cores[k] = core._replace(contiguous=contiguous)
             operands[k] = x.laid_out(extents + shape, next(following) + strides)
         points = grids.points(extents, function.name)
         kinds = tuple(
@@ -592,4 +590,4 @@ class CoreLoops:
 
 
 def _fits(x: Array, dtype: np.dtype[Any]) -> bool:
-    return x.dtype == dtype and is_aligned(x)
+    return x.dtype == dtype and x.aligned

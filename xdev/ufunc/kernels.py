@@ -24,7 +24,6 @@ from xdev.ufunc.cuda_operands import Array, Number, encoders, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.layout import contiguous
 from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import replacement
 from xdev.ufunc.sources import FunctionScope, positional, refuse_arrays, shown
@@ -538,9 +537,9 @@ def types(
         if isinstance(x, Number):
             kinds.append(Argument(dtype))
             continue
-        if not is_aligned(x):
+        if not x.aligned:
             raise ValueError(f"{name}: {label} is not aligned: copy it first")
-        kinds.append(Argument(dtype, len(x.shape), is_contiguous(x), x.writable))
+        kinds.append(Argument(dtype, len(x.shape), x.contiguous, x.writable))
     return tuple(kinds), working
 
 
@@ -548,12 +547,7 @@ def _key(x: Array | Number) -> Any:
     """Return all of an argument that its type depends on."""
     if isinstance(x, Number):
         return x.layout
-    return x.dtype, len(x.shape), is_contiguous(x), x.writable, is_aligned(x)
-
-
-def is_aligned(x: Array) -> bool:
-    """Say whether each element is where its dtype may be read."""
-    return not any(n % x.dtype.alignment for n in (x.address, *x.strides))
+    return x.dtype, len(x.shape), x.contiguous, x.writable, x.aligned
 
 
 def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
@@ -563,10 +557,3 @@ def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
     if isinstance(x.value, complex):
         return np.result_type(working, 1j)
     return real(working)
-
-
-def is_contiguous(x: Array) -> bool:
-    """Say whether the elements are in C order without gaps."""
-    steps = contiguous(x.shape, x.dtype.itemsize)
-    pairs = zip(x.shape, x.strides, steps, strict=True)
-    return 0 in x.shape or all(n == 1 or own == step for n, own, step in pairs)

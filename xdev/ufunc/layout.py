@@ -47,6 +47,12 @@ def contiguous(shape: Shape, itemsize: int) -> Shape:
     return tuple(itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
+def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    """Say whether elements are in C order without gaps."""
+    triples = zip(shape, strides, contiguous(shape, itemsize), strict=True)
+    return 0 in shape or all(n == 1 or own == step for n, own, step in triples)
+
+
 def collapse(shape: Shape, strides: list[Shape]) -> tuple[Shape, list[Shape]]:
     """Merge the axes that every array steps through as through one.
 
@@ -145,6 +151,27 @@ def axes(strides: Sequence[Sequence[int]]) -> Shape:
     return tuple(reversed(ordered))
 
 
+def places(shape: Shape, arrays: Sequence[Any], order: Any) -> Shape:
+    """Return the axes of a new result as they lie in memory, the slowest first.
+
+    It is as an ``order`` of NumPy's says, of arrays that broadcast to the shape.
+    """
+    kind, every = str(order).upper(), tuple(range(len(shape)))
+    if kind == "A":
+        kind = "F" if arrays and all(map(_is_fortran, arrays)) else "C"
+    if kind in ("C", "F"):
+        return every if kind == "C" else every[::-1]
+    steps = [stretch(x.shape, x.strides, shape) for x in arrays]
+    return axes(steps or [(0,) * len(shape)])
+
+
+def _is_fortran(x: Any) -> bool:
+    """Say whether an array is contiguous in Fortran's order, and not in C's."""
+    shape, strides, itemsize = x.shape, x.strides, x.dtype.itemsize
+    fortran = is_contiguous(shape[::-1], strides[::-1], itemsize)
+    return fortran and not is_contiguous(shape, strides, itemsize)
+
+
 def _smaller(axis: int, other: int, strides: Sequence[Sequence[int]]) -> bool | None:
     """Say whether an axis has smaller steps; C order wins a conflict, None: unknown."""
     steps = [(abs(s[axis]), abs(s[other])) for s in strides if s[axis] and s[other]]
@@ -207,19 +234,17 @@ def _like(
     """
     if prod(shape) * dtype.itemsize < least:
         return None
-    if order == "K":
-        steps = [stretch(x.shape, x.strides, shape) for x in arrays]
-        return ordered(axes(steps), shape, dtype)
-    fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
-    return host_array(shape, dtype, "F" if fortran else "C")
+    if order == "C":
+        return host_array(shape, dtype)
+    return ordered(places(shape, arrays, order), shape, dtype)
 
 
 def ordered(
-    places: Sequence[int], shape: Sequence[int], dtype: np.dtype[Any]
+    axes: Sequence[int], shape: Sequence[int], dtype: np.dtype[Any]
 ) -> ndarray[Any, Any]:
     """Return a new array of a shape whose axes lie in memory in an order."""
-    straight = host_array(tuple(shape[axis] for axis in places), dtype)
-    return transposed(straight, sorted(range(len(places)), key=places.__getitem__))
+    straight = host_array(tuple(shape[axis] for axis in axes), dtype)
+    return transposed(straight, sorted(range(len(axes)), key=axes.__getitem__))
 
 
 # Lines of reductions and scans, and the threads that work on them.
