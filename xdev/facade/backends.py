@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -327,6 +328,15 @@ def numpy_dtype_of(thing: Any) -> np.dtype[Any]:
     return to_numpy_dtype(thing.dtype if has_dtype(thing) else thing)
 
 
+@cache
+def ends_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the least and the largest integer of a data type."""
+    if dtype.kind == "b":
+        return 0, 1
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
 def unknown(dtype: Any, library: str) -> TypeError:
     """Return the error for a data type that a library does not have."""
     names = ", ".join(f"xdev.{name}" for name in NAMES)
@@ -543,3 +553,20 @@ def dtype_of_number(value: Any) -> Any:
             f"no integer data type holds: give dtype=xdev.float64"
         )
     return dtype
+
+
+def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:
+    """Return the first value that is accepted in nested sequences, or None.
+
+    Each sequence is looked through once: a list may contain itself.
+    """
+    seen, rest = set[int](), [nested]
+    while rest:
+        x = rest.pop()
+        if not isinstance(x, list | tuple):
+            if accepts(x):
+                return x
+        elif id(x) not in seen:
+            seen.add(id(x))
+            rest.extend(reversed(x))
+    return None

@@ -23,9 +23,10 @@ from xdev.facade.backends import (
     Functions,
     Library,
     as_shape,
+    ends_of,
+    first_in,
     to_numpy_dtype,
 )
-from xdev.facade.clipping import clip, namespace_of
 from xdev.ufunc.argument_errors import held_elsewhere, no_matrix, no_mode, no_values
 
 if TYPE_CHECKING:
@@ -33,11 +34,8 @@ if TYPE_CHECKING:
 
     from xdev.facade.backends import Axes, DType, Function
 
-
 #: Arrays that NumPy made itself are copied into the pool from this size [B].
 POOLED_FROM = 64 * 1024
-
-
 #: Shapes of fewer elements, of the standard's data types, are smaller than that.
 SMALL = POOLED_FROM // 16
 
@@ -78,10 +76,7 @@ def pooled(x: Any) -> Any:
 
 
 def bare(name: str) -> Function:
-    """Return NumPy's function without its search for other libraries' arrays.
-
-    For arguments that are known to be plain NumPy arrays; the search takes 0.1 us.
-    """
+    """Return NumPy's function without its search for other libraries' arrays."""
     function = operator.attrgetter(name)(np)
     return getattr(function, "__wrapped__", function)
 
@@ -91,11 +86,19 @@ _arange: Any = np.arange
 _empty_like, _linspace = bare("empty_like"), bare("linspace")
 _numpys_count, _numpys_unique = bare("count_nonzero"), bare("unique")
 
-
-#: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
-QR_MODES = "reduced", "complete"
+_OF_HOST = np.ndarray, np.generic
+REAL = frozenset({int, float})  # types of Python's numbers; bool is none of them
 #: NumPy's own types; derived classes may override ufuncs.
 _PLAIN = frozenset((np.ndarray, *np.sctypeDict.values()))
+
+
+def namespace_of(x: Any) -> Any:
+    """Return the module of an array or scalar: ``numpy``, or else ``cupy``."""
+    if isinstance(x, _OF_HOST):
+        return np
+    from xdev import _optional  # `import xdev` does not need it
+
+    return _optional.cupy()
 
 
 def _into(result: Any, out: Any) -> Any:
@@ -106,13 +109,69 @@ def _into(result: Any, out: Any) -> Any:
     return out
 
 
+def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
+    """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN."""
+    xp, kind = namespace_of(x), x.dtype.kind
+    if kind != "f" or type(lower) not in REAL or type(upper) not in REAL:
+        lower = _within(xp, lower, x.dtype, "ceil")
+        upper = _within(xp, upper, x.dtype, "floor")
+    if lower is None:  # and upper, too: a copy, of bools as well
+        return xp.minimum(x, x if upper is None else upper, out=out)
+    if upper is None:
+        return xp.maximum(x, lower, out=out)
+    if xp is np:
+        if kind == "b":  # for which NumPy's has no loop
+            return np.minimum(np.maximum(x, lower), upper, out=out)
+        return x.clip(lower, upper, out)
+    from xdev.facade.cuda_copies import LIMIT  # `import xdev` does not need it
+
+    return LIMIT(x, lower, upper) if out is None else LIMIT(x, lower, upper, out=out)
+
+
+def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
+    """Return a bound in a data type, saturated where that is an integer type.
+
+    ``inwards`` is the function, of ``math`` and of ``xp``, that rounds it then.
+    """
+    whole = dtype.kind in "iu"
+    least, most = ends_of(dtype) if whole else (-math.inf, math.inf)
+    if bound is None or (type(bound) is int and least <= bound <= most):
+        return bound
+    if dtype.kind != "c" and np.iscomplexobj(bound):
+        message = f"xdev.clip: a bound is complex, and x is {dtype}: give real numbers"
+        raise TypeError(message)
+    if not np.isscalar(bound):
+        return _saturated(xp, bound, dtype, inwards) if whole else bound.astype(dtype)
+    if not whole:
+        return bound if type(bound) in REAL else dtype.type(bound)
+    if isinstance(bound, np.generic):
+        bound = bound.item()  # float16 would overflow beside the type's ends
+    if bound != bound:  # noqa: PLR0124 - NaN
+        message = "a bound is NaN, which limits no integers: leave it out"
+        raise ValueError(f"xdev.clip: {message}")
+    return getattr(math, inwards)(min(max(bound, least), most))
+
+
+def _saturated(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
+    """Return an array of bounds in an integer type."""
+    if np.can_cast(bound.dtype, dtype):
+        return bound.astype(dtype)
+    least, most = ends_of(dtype)
+    if bound.dtype.kind != "f":
+        first, last = ends_of(bound.dtype)
+        return xp.clip(bound, max(least, first), min(most, last)).astype(dtype)
+    free = -math.inf if inwards == "ceil" else math.inf
+    bound = xp.where(xp.isnan(bound), free, bound.astype(np.float64))
+    bound, top = getattr(xp, inwards)(bound), float(most)
+    # Where the type has 64 bits, top is 2^63 or 2^64: one too many.
+    inside = xp.clip(bound, least, top if top <= most else math.nextafter(top, 0))
+    whole = xp.where(bound >= top, dtype.type(most), inside.astype(dtype))
+    return whole.astype(dtype, copy=False)
+
+
 def _round(x: Any, out: Any = None, **keywords: Any) -> Any:
-    if keywords:
-        return (np.positive if x.dtype.kind in "iu" else np.rint)(
-            x, out=out, **keywords
-        )
-    result = x.round(0, out)
-    return result if out is None else out  # of a scalar it returns another
+    ufunc = np.positive if x.dtype.kind in "iu" else np.rint
+    return ufunc(x, out=out, **keywords)
 
 
 def part_of(name: str) -> Function:
@@ -204,16 +263,13 @@ def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
 
 def qr(x: Any, *, mode: str) -> Any:
     """Return the factors, in one of the standard's modes."""
-    if mode not in QR_MODES:
+    if mode not in ("reduced", "complete"):  # others have other results, or old names
         raise no_mode(mode)
     return named_result("linalg.qr")(*namespace_of(x).linalg.qr(x, mode))
 
 
 def cutoff(xp: Any, sizes: Any, shape: tuple[int, ...], rtol: Any) -> Any:
-    """Return up to which size singular values of matrices of a shape count as 0.
-
-    The first of ``sizes`` is the largest; a maximum of none would be an error.
-    """
+    """Return up to which size singular values, the largest first, count as 0."""
     if rtol is None:
         rtol = max(shape[-2:]) * float(np.finfo(sizes.dtype).eps)
     elif type(rtol) not in (int, float):
@@ -222,11 +278,7 @@ def cutoff(xp: Any, sizes: Any, shape: tuple[int, ...], rtol: Any) -> Any:
 
 
 def pinv(x: Any, *, rtol: Any = None) -> Any:
-    """Return the Moore-Penrose inverse of matrices.
-
-    In one pass over what NumPy and CuPy, whose own have other defaults, compute in
-    several: the first singular value is the largest.
-    """
+    """Return the Moore-Penrose inverse of matrices."""
     if x.ndim < 2:  # noqa: PLR2004 - a matrix's
         raise no_matrix("linalg.pinv", x)
     xp = namespace_of(x)
@@ -249,9 +301,8 @@ def _triangle(name: str) -> Function:
     return lambda x, *, k: pooled(numpys(x, k))
 
 
-# Stable sorting. NumPy's stable kind is a radix sort for integers of up to 16 bits, and
-# Timsort for all else: some ten times slower than its quick kind, which is made of SIMD
-# instructions, and is mended here where it is not stable.
+# Stable sorting. NumPy's stable kind is some ten times slower than its quick one, which
+# has SIMD instructions and is mended here where it is not stable.
 
 FEW = 512  # elements, which the stable kind sorts as quickly
 SHORT = 64  # elements of a line that are too few for SIMD
@@ -286,10 +337,7 @@ def sort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
 
 
 def _restore(ordered: Any, x: Any) -> None:
-    """Put those bits back that the quick kind may change: of zeros and of NaN.
-
-    Those that compare equal lie together in a sorted line, stably in their own order.
-    """
+    """Put those bits back that the quick kind may change: of zeros and of NaN."""
     zeros = ordered == 0
     if zeros.any():
         ordered[zeros] = x[x == 0]
@@ -350,7 +398,7 @@ def _meshgrid(*arrays: Any, indexing: Any) -> Any:
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Function] = {
     "clip": clip,  # the result must keep x's data type
-    "round": _round,  # numpy.round is no ufunc; the method takes out=
+    "round": _round,  # numpy.round is no ufunc
     "real": part_of("real"),  # has no out=
     "imag": part_of("imag"),  # has no out=
     # complex infinities, NaN and signed zeros differ
@@ -501,8 +549,8 @@ class HostFactory(Factory):
     def linspace(
         self, start: Any, stop: Any, num: int, *, dtype: DType, endpoint: bool
     ) -> Any:
-        kind = NUMPY.dtype(dtype)
-        return pooled(_linspace(start, stop, num, endpoint, False, kind))
+        dtype = NUMPY.dtype(dtype)
+        return pooled(_linspace(start, stop, num, endpoint, False, dtype))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
@@ -516,7 +564,10 @@ class HostFactory(Factory):
         try:
             array = np.array(obj, dtype=kind, copy=copy)
         except (TypeError, ValueError) as error:
-            refusal = no_values(obj) or held_elsewhere(first_in(obj, _is_of_another))
+            other = first_in(
+                obj, lambda x: hasattr(x, "__dlpack__") and not isinstance(x, _OF_HOST)
+            )
+            refusal = no_values(obj) or held_elsewhere(other)
             if refusal is None:
                 raise
             raise refusal from error
@@ -536,28 +587,6 @@ class HostFactory(Factory):
 
 
 HOST = HostFactory()
-
-
-def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:
-    """Return the first value that is accepted in nested sequences, or None.
-
-    Each sequence is looked through once: a list may contain itself.
-    """
-    seen, rest = set[int](), [nested]
-    while rest:
-        x = rest.pop()
-        if not isinstance(x, list | tuple):
-            if accepts(x):
-                return x
-        elif id(x) not in seen:
-            seen.add(id(x))
-            rest.extend(reversed(x))
-    return None
-
-
-def _is_of_another(x: Any) -> bool:
-    """Say whether it is an array, and not NumPy's."""
-    return hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray | np.generic)
 
 
 def _of_no_dtype(*numbers: Any) -> Exception:

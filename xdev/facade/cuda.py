@@ -31,16 +31,16 @@ from xdev.facade.backends import (
     Factory,
     Library,
     as_shape,
+    first_in,
     to_numpy_dtype,
 )
-from xdev.facade.clipping import clip
 from xdev.facade.cpu import (
     HOST,
     NUMPY,
+    clip,
     diff,
     eig,
     eigvals,
-    first_in,
     matrix_rank,
     part_of,
     pinv,

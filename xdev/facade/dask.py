@@ -26,10 +26,11 @@ from xdev.facade.backends import (
     Library,
     as_shape,
     dtype_of_number,
+    first_in,
     to_library_dtype,
     to_numpy_dtype,
 )
-from xdev.facade.cpu import cutoff, first_in
+from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import dispatch, factory
 from xdev.facade.elementwise import __test__ as ufuncs_by_name
 from xdev.ufunc.argument_errors import PAGE, no_array, not_over_blocks

@@ -11,8 +11,7 @@ import numpy as np
 from xdev import native
 from xdev._freed import is_freed, use_after_free
 from xdev.facade import dispatch
-from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
-from xdev.facade.clipping import ends_of
+from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS, ends_of
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import libraries
 from xdev.ufunc.argument_errors import check_out

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 from xdev.facade import statistical
 from xdev.facade.backends import PYTHON_SCALARS
-from xdev.facade.clipping import NUMBERS
+from xdev.facade.cpu import REAL
 from xdev.facade.definitions import StandardDefinition
 from xdev.facade.dispatch import dispatch, launches, refuse, resolve_operands
 from xdev.ufunc.argument_errors import misplaced, no_array
@@ -165,7 +165,7 @@ isfinite, isinf, isnan, logical_not, signbit = cast("list[UnaryTest]", _of(1, _T
     logical_xor, not_equal,
 ) = cast("list[BinaryTest]", _of(2, _TESTS))  # fmt: skip
 
-_BOUNDS = NUMBERS | {type(None)}
+_BOUNDS = REAL | {type(None)}
 
 
 def clip(

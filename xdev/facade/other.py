@@ -25,10 +25,11 @@ from xdev.facade.backends import (
     Library,
     as_shape,
     dtype_of_number,
+    first_in,
     to_library_dtype,
     to_numpy_dtype,
 )
-from xdev.facade.cpu import HOST, NUMPY, cutoff, first_in
+from xdev.facade.cpu import HOST, NUMPY, cutoff
 from xdev.facade.dispatch import backend_of, library_named
 from xdev.memory.arrays import size_of
 from xdev.transfer.copies import dtype_of

@@ -17,8 +17,7 @@ import numpy as np
 
 from xdev import facade
 from xdev.errors import type_name
-from xdev.facade.backends import to_numpy_dtype
-from xdev.facade.clipping import ends_of
+from xdev.facade.backends import ends_of, to_numpy_dtype
 from xdev.random import kernels
 from xdev.random.draws import (
     FLOAT64,
