@@ -131,39 +131,24 @@ __test__ = {name: ufunc.__doc__ for name, ufunc in _UFUNCS.items()}
 if not TYPE_CHECKING:  # who see all names that are bound here
     __all__ = [*_UFUNCS, "clip"]  # noqa: PLE0604 - they are strings
 
-#: The functions whose results have bools, whatever goes in.
-_TESTS = frozenset((
-    "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
-    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "not_equal", "signbit",
-))  # fmt: skip
-#: Those whose results are real.
-_REAL = frozenset(("abs", "imag", "real"))
-
-
-def _of(nin: int, among: frozenset[str]) -> list[Any]:
-    """Return the functions of so many arrays that are among these."""
-    return [f for name, f in _UFUNCS.items() if f.nin == nin and name in among]
-
-
-_OTHERS = frozenset(_UFUNCS) - _TESTS - _REAL
-# Their names, for type checkers too; in the order of the table.
-abs, imag, real = cast("list[UnaryReal]", _of(1, _REAL))
-(
-    acos, acosh, asin, asinh, atan, atanh, bitwise_invert, ceil, conj, cos, cosh,
-    exp, expm1, floor, log, log10, log1p, log2, negative, positive,
-    reciprocal, round, sign, sin, sinh, sqrt, square, tan, tanh, trunc,
-) = cast("list[Unary]", _of(1, _OTHERS))  # fmt: skip
-isfinite, isinf, isnan, logical_not, signbit = cast("list[UnaryTest]", _of(1, _TESTS))
-(
-    add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift,
-    bitwise_xor, copysign, divide, floor_divide, hypot, logaddexp, maximum, minimum,
-    multiply, nextafter, pow, remainder, subtract,
-) = cast("list[Binary]", _of(2, _OTHERS))  # fmt: skip
-(
-    equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
-    logical_xor, not_equal,
-) = cast("list[BinaryTest]", _of(2, _TESTS))  # fmt: skip
+globals().update(_UFUNCS)
+if TYPE_CHECKING:  # what type checkers are told of these
+    (abs, imag, real) = cast("list[UnaryReal]", ())
+    (
+        acos, acosh, asin, asinh, atan, atanh, bitwise_invert, ceil, conj, cos, cosh,
+        exp, expm1, floor, log, log10, log1p, log2, negative, positive, reciprocal,
+        round, sign, sin, sinh, sqrt, square, tan, tanh, trunc,
+    ) = cast("list[Unary]", ())  # fmt: skip
+    (isfinite, isinf, isnan, logical_not, signbit) = cast("list[UnaryTest]", ())
+    (
+        add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift,
+        bitwise_xor, copysign, divide, floor_divide, hypot, logaddexp, maximum, minimum,
+        multiply, nextafter, pow, remainder, subtract,
+    ) = cast("list[Binary]", ())  # fmt: skip
+    (
+        equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
+        logical_xor, not_equal,
+    ) = cast("list[BinaryTest]", ())  # fmt: skip
 
 _BOUNDS = REAL | {type(None)}
 
