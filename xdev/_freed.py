@@ -40,9 +40,20 @@ _set_dtype: Any = getattr(np.ndarray, "_set_dtype", np.ndarray.dtype.__set__)  #
 
 
 class Remains:
-    """What the class of a freed array of another library than NumPy derives from."""
+    """What the class of a freed array of another library derives from, before all."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<freed array of shape {self.shape}>"  # type: ignore[attr-defined]
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise use_after_free(self)
+
+    __str__ = __repr__
+    __array__ = __array_function__ = __array_ufunc__ = __dlpack__ = _refuse
+    __format__ = __iter__ = __len__ = item = tobytes = tolist = _refuse
+    __bool__ = __int__ = __float__ = __complex__ = _refuse
 
 
 def is_freed(x: object) -> bool:

@@ -19,7 +19,6 @@ from xdev.device.registry import Backend
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 COUNT = 2  # array_api_strict's devices that are not the CPU are as many
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-
 EXTENSION = 12  # dlpack.h: kDLExtDev
 DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
 FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
@@ -308,26 +307,11 @@ def run(
 ) -> Any:
     """Call a function of NumPy's on fake arrays of one device.
 
-    Parameters
-    ----------
-    name : str
-        The function's, for errors.
-    function : callable
-        Takes and returns NumPy arrays.
-    *args, **options
-        Its arguments, with fake arrays for NumPy's.
-    on : Device, optional
-        Where results are if no argument says so; ``fake:0`` unless given.
-    names : tuple of str
-        What its parameters are called that are given by position.
-    counts : bool
-        Whether parameters called ``n`` or ``axis`` take integers, as NumPy's do.
-
-    Returns
-    -------
-    object
-        Fake arrays for arrays and NumPy's scalars; an argument that comes back (as
-        ``out=`` does) is itself.
+    Return fake arrays for arrays and NumPy's scalars; an argument that comes back, as
+    ``out=`` does, is itself. ``name`` is the function's in errors, ``names`` its
+    positional parameters'. Results are where arguments are, else on ``on``, else on
+    ``fake:0``. With ``counts`` parameters called ``n`` or ``axis`` take integers, as
+    NumPy's do.
 
     Raises
     ------
@@ -433,28 +417,15 @@ for _name, _member in _members():
     setattr(FakeArray, _name, _member)
 
 
+del _name, _member
+
+
 @final
-class FreedArray(FakeArray, Remains):  # type: ignore[misc]
+class FreedArray(Remains, FakeArray):  # type: ignore[misc]
     """What is left of an array whose memory was given back by hand."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return f"<freed array of shape {self.shape}>"
-
-    __str__ = __repr__
-
-
-def _refusal(self: FreedArray, *_: Any, **__: Any) -> Any:
-    raise use_after_free(self)
-
-
-for _name in (
-    *("__array__", "__array_function__", "__array_ufunc__", "__dlpack__"),
-    *("__format__", "__iter__", "__len__", *DOWNLOADS),
-):
-    setattr(FreedArray, _name, _refusal)
-del _name, _member
 
 #: Rooms of their own: random numbers and tests are not wrapped.
 ROOMS = ("linalg", "fft")

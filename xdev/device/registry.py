@@ -126,13 +126,7 @@ def register(type: str, backend: Backend) -> None:
 
 
 def backend(type: str) -> Backend:
-    """Return the backend of a device type.
-
-    Raises
-    ------
-    ConfigurationError
-        No such type is registered; the text lists those that are.
-    """
+    """Return the backend of a device type; ConfigurationError lists those that are."""
     if type in _OWN and type not in _backends:
         register(type, importlib.import_module(_OWN[type]).BACKEND)
     if type not in _backends:

@@ -196,16 +196,8 @@ def _placed(f: Callable[..., Any], others: dict[int, Any], *blocks: Any) -> Any:
 def _on_blocks(f: Callable[..., Any], dtypes: Any, alike: bool, *blocks: Any) -> Any:
     """Return what a function makes of blocks, of the data types that are promised.
 
-    Parameters
-    ----------
-    f : callable
-        The user's.
-    dtypes : dtype or tuple of dtype
-        The one result's; of several results a tuple.
-    alike : bool
-        Whether a result has the shape that the blocks broadcast to.
-    *blocks
-        Arrays, and what else ``f`` takes.
+    ``dtypes`` is the one result's, a tuple of several results; with ``alike`` a result
+    has the shape that the blocks broadcast to.
 
     Raises
     ------

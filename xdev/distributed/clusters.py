@@ -22,7 +22,6 @@ from xdev.memory import bridges, hooks, host_array, registry
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 _Base: Any = _optional.distributed().WorkerPlugin
 EVERY = 100  # milliseconds between looks at the memory of a worker
 VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk, Heap
     from xdev.memory.state import PoolState
 
-
 SIZES = 64  # classes of sizes: up to 1, 2, 4, ... bytes
 LIVE, WAITING, FREE = "live", "waiting", "cached"  # what a chunk is
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     #: Finds an array's chunk, None where no pool has it; leaves the array without it.
     Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], object]]
 
-
 #: Zeros of so many bytes, as NumPy's, are pages that the system clears when they are
 #: touched; to clear fewer takes less time than to make them.
 UNTOUCHED = 32 << 20
@@ -363,11 +362,8 @@ def array_maker() -> Callable[..., Any]:
     """Return ``make(shape, dtype, order="C", memory=None)``, a quick maker for CuPy.
 
     ``memory`` is a ``MemoryPointer`` to where the array lies; without one it lies in
-    memory of its own, uninitialised.
-
-    ``cupy.ndarray`` passes its arguments through two layers of Python before its
-    compiled base takes them; for an array of 100,000 elements that is a quarter of the
-    whole cost. Here the base takes them at once.
+    memory of its own, uninitialised. ``cupy.ndarray`` passes its arguments through two
+    layers of Python, a quarter of the whole cost; here its compiled base takes them.
     """
     make: Callable[..., Any] = native.calls.make_arrays_of(_optional.cupy().ndarray)
     return make
@@ -560,19 +556,10 @@ def freed_type() -> Any:
     """Return the class of freed CuPy arrays; CuPy must be there."""
 
     @final
-    class FreedArray(_optional.cupy().ndarray, _freed.Remains):  # type: ignore[misc]
+    class FreedArray(_freed.Remains, _optional.cupy().ndarray):  # type: ignore[misc]
         """What is left of a ``cupy.ndarray``."""
 
         __slots__ = ()
-
-        @property
-        def __cuda_array_interface__(self) -> Any:
-            raise _freed.use_after_free(self)
-
-        def __dlpack__(self, **_: Any) -> Any:
-            raise _freed.use_after_free(self)
-
-        def __repr__(self) -> str:
-            return f"<freed array of shape {self.shape}>"
+        __cuda_array_interface__ = property(_freed.Remains.__dlpack__)
 
     return FreedArray

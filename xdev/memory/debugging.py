@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk, Heap, Policy
     from xdev.memory.sources import Source
 
-
 FRESH = 0xFF  # NaN in every floating-point type, -1 in the signed integers
 FREED = 0xDD  # as other debug heaps have it: -1.5e144 in float64, -2e18 in float32
 ZONE = 0xFD
@@ -254,9 +253,7 @@ class GuardedSource:
 
 PIECE = 1 << 20  # looked at in one go: Python's own memory holds a copy [B]
 
-
 TO_HOST = 2  # cudaMemcpyDeviceToHost
-
 
 #: Memory by address: sets bytes, as ``memset`` does; and copies them.
 Cells = tuple[Callable[[int, int, int], Any], Callable[[int, int], bytes]]

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     #: PyTorch's frames of live blocks, by address.
     _Makers = dict[int, list[dict[str, Any]]]
 
-
 ENTRIES = 100_000  # events kept without another word
 
 
@@ -305,13 +304,6 @@ def timeline(
     """Return when each recorded event of a pool was, since the first [s].
 
     And the bytes in use and the bytes held after it [B].
-
-    Examples
-    --------
-    >>> event = {"action": "alloc", "addr": 64, "size": 512, "time_us": 0, "frames": []}
-    >>> late = {"action": "segment_free", "addr": 0, "size": 4096, "time_us": 2_000_000}
-    >>> timeline({"segments": [], "device_traces": [[event, late]]}, 0)
-    ([0.0, 2.0], [512, 512], [4096, 0])
     """
     state = state_after(snapshot, number, 0)
     events = snapshot["device_traces"][number]
@@ -333,9 +325,8 @@ MIB = 1 << 20
 def draw(snapshot: Mapping[str, Any], path: Path) -> None:
     """Draw a snapshot into a PNG file; DeviceUnavailableError without matplotlib.
 
-    Each pool has a timeline of bytes in use and reserved, and two maps of its segments,
-    one a row, with the blocks in use coloured by the line that made them: when the most
-    was in use, and at the end.
+    A pool has a timeline, and maps of its segments at the peak and at the end, one a
+    row, with the blocks in use coloured by the line that made them.
     """
     numbers = range(len(snapshot["device_traces"]))
     inches = 12.0, 7.0 * max(1, len(numbers))

@@ -97,13 +97,7 @@ POLICIES = {
 
 
 def named(name: str | Policy) -> Policy:
-    """Return the policy of a name; a policy is itself.
-
-    Raises
-    ------
-    ConfigurationError
-        There is no such policy; the text lists those that are.
-    """
+    """Return the policy of a name; a policy is itself."""
     if isinstance(name, Policy):
         return name
     try:

@@ -394,15 +394,8 @@ class Pool:
 
     def __dir__(self) -> list[str]:
         """Return what is for users: Tab offers it."""
-        return [
-            "acquire",
-            "allocated",
-            "name",
-            "reclaim",
-            "release",
-            "reserved",
-            "stats",
-        ]
+        verbs = "acquire", "reclaim", "release", "stats"
+        return ["allocated", "name", "reserved", *verbs]
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self.state.policy.name!r})"
@@ -431,27 +424,8 @@ class Arena:
     What a graph's work allocates has to stay where it is for every replay: a part that
     comes back serves the arena's next request, and no one else. Dropping the arena
     drops its blocks, but those of parts that are still in use, which stay until these
-    go. One thread at a time takes from it, and any may give back.
-
-    Parameters
-    ----------
-    quantum : int
-        Parts start at multiples of it from their block's start [B].
-
-    Examples
-    --------
-    >>> from xdev.memory.sources.fake import FakeSource
-    >>> pool = Pool(FakeSource(capacity=1 << 30))
-    >>> arena = Arena()
-    >>> part = arena.take(pool.acquire, 4096)
-    >>> address = part.address
-    >>> part.release(part)
-    >>> part = arena.take(pool.acquire, 4096)
-    >>> part.address == address, len(arena.blocks), pool.stats().allocated
-    (True, 1, 4096)
-    >>> del part, arena
-    >>> pool.stats().allocated
-    0
+    go. One thread at a time takes from it, and any may give back. Parts start at
+    multiples of ``quantum`` from their block's start [B].
     """
 
     def __init__(self, quantum: int = 512) -> None:

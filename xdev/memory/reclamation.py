@@ -11,12 +11,12 @@ hold some that nobody uses: :func:`retrying` gives that back and calls once more
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from functools import partial, wraps
 from math import inf
 from operator import index, methodcaller
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
-from xdev.device.choice import names_device
 from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError, quoted
 from xdev.memory import hooks
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     #: What comes of a try: a chunk in use, None, or the source's error.
     Tries = Iterator[Chunk | MemoryError | None]
 
-
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 TRIMMED = 32 << 20  # wholly free segments from here go back before the pool grows [B]
-
-
 HOLDERS = 5  # how many lines a refusal names as the largest holders
 
 
@@ -99,13 +99,7 @@ def spill(state: PoolState, nbytes: int) -> None:
 
 
 def allocate_with_retry(state: PoolState, nbytes: int, stream: int) -> Chunk:
-    """Return a chunk for a request.
-
-    Raises
-    ------
-    OutOfMemoryError
-        No step could serve it; the source's own error, if any, is its cause.
-    """
+    """Return a chunk for a request, or raise OutOfMemoryError."""
     reason: MemoryError | None = None
     if state.process_pending() is None:  # for a finalizer in the middle of a decision
         tries: Tries = iter([state.serve_apart(nbytes, stream)])
@@ -138,6 +132,13 @@ def refusal(state: PoolState, nbytes: int, library: str = "") -> OutOfMemoryErro
     )
 
 
+def _taken(queue: deque[T]) -> Iterator[T]:
+    """Take out what is in a queue now."""
+    for _ in range(len(queue)):
+        with suppress(IndexError):  # a finalizer in this thread was faster
+            yield queue.popleft()
+
+
 @final
 class DeferredFrees:
     """What a state may not hand out yet.
@@ -168,38 +169,22 @@ class DeferredFrees:
 
     def process_events(self) -> None:
         """Record what was dropped, and free whose events are done."""
-        self._record()
-        for chunk in self._done():
-            self._state.decide(partial(self._put, chunk))
+        source = self._state.source
+        # An event of a stream that joined a capture would be part of the graph, and to
+        # ask whether it is done ends the capture.
+        for chunk in () if live_streams.captured else _taken(self._dropped):
+            events = [source.record(use) for use in chunk.uses or ()]
+            self._state.count("events", len(events))
+            self._recorded.append((events, chunk))
+        for events, chunk in _taken(self._recorded):
+            if all(map(source.done, events)):
+                self._state.decide(partial(self._put, chunk))
+            else:
+                self._recorded.append((events, chunk))
 
     def _put(self, chunk: Chunk, heap: Heap) -> None:
         chunk.uses, chunk.release = None, self._state.release
         heap.put(chunk)
-
-    def _record(self) -> None:
-        if live_streams.captured:  # an event of a stream that joined it would be part
-            return  # of the graph, and to ask whether it is done ends the capture
-        source = self._state.source
-        while self._dropped:
-            try:
-                chunk = self._dropped.popleft()
-            except IndexError:  # a finalizer in this thread was faster
-                break
-            events = [source.record(use) for use in chunk.uses or ()]
-            self._state.count("events", len(events))
-            self._recorded.append((events, chunk))
-
-    def _done(self) -> Iterator[Chunk]:
-        source = self._state.source
-        for _ in range(len(self._recorded)):
-            try:
-                events, chunk = self._recorded.popleft()
-            except IndexError:  # likewise
-                break
-            if all(source.done(event) for event in events):
-                yield chunk
-            else:
-                self._recorded.append((events, chunk))
 
     def synchronize(self) -> list[Chunk]:
         """Wait for all queued work; return the chunks that are free after it."""
@@ -238,20 +223,15 @@ def enough_bytes(nbytes: int | None) -> float:
     try:
         enough = index(nbytes)
     except TypeError:
-        message = (
-            f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as 2**30"
-        )
-        way = ", or None for all"
-        if names_device(nbytes):
-            way += f"; of a device, xdev.memory.reclaim(device='{nbytes}')"
-        raise TypeError(f"{message}{way}") from None
+        raise TypeError(
+            f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as "
+            f"2**30, or None for all; and a device by name, device='cpu'"
+        ) from None
     if enough < 0:
         raise ValueError(f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None")
     return enough
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 SCANT = 256 << 20  # a library that only failed had too little if less is left [B]
 #: By the name of an error, whose library need not be loaded to be known: where it keeps
 #: its code; which codes say that there was no memory; in which ones a failed allocation

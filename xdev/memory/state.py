@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from xdev.memory.sources import AsyncSource, Source
     from xdev.memory.upstream import Budget
 
-
 P = ParamSpec("P")
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     #: The innermost line outside the pool, and the size that was asked for [B].
     Asked = tuple[str, int, int | None]
 
-
 DEPTH = 8  # frames kept of each block, and more up to the first outside the libraries
 #: Frames of these are not where a user's array was made.
 LIBRARIES = (
@@ -83,14 +82,7 @@ def line_of(code: CodeType, instruction: int) -> int:
 
 
 def places_of(frames: Frames) -> list[Place]:
-    """Return file, line and function of frames.
-
-    Examples
-    --------
-    >>> [(file, line, function), *_] = places_of(stack(1))
-    >>> function
-    '<module>'
-    """
+    """Return file, line and function of frames."""
     return [
         (code.co_filename, line_of(code, instruction), code.co_name)
         for code, instruction in zip(frames[::2], frames[1::2], strict=True)
@@ -101,11 +93,6 @@ def maker(places: Iterable[Place]) -> str:
     """Return ``file:line`` of the first place outside the libraries, innermost first.
 
     Where all are inside, the innermost is it.
-
-    Examples
-    --------
-    >>> maker([(__file__, 3, "f"), ("mine.py", 7, "g"), ("mine.py", 9, "<module>")])
-    'mine.py:7'
     """
     every = list(places)
     outside = (place for place in every if not is_library(place[0]))
@@ -223,10 +210,7 @@ MISS = bridges.miss.__code__  # by which NumPy's bridge asks
 def buffers(pooled: Iterable[Asked]) -> list[Outstanding]:
     """Return NumPy's live buffers that were made since ``tracemalloc`` was started.
 
-    Parameters
-    ----------
-    pooled : iterable of Asked
-        Those that are a pool's.
+    Without the ``pooled`` ones, which are a pool's.
     """
     import tracemalloc  # takes 1 ms to load
 
@@ -304,12 +288,8 @@ _begun = False  # whether the environment was asked
 
 
 def begin() -> None:
-    """Track from the first use on, if ``XDEV_MEMORY_TRACK`` or ``XDEV_DEBUG`` says so.
-
-    Raises
-    ------
-    ConfigurationError
-        A variable's value is invalid; the text lists the valid ones.
+    """Track from the first use on, if ``XDEV_MEMORY_TRACK`` or ``XDEV_DEBUG`` says
+    so.
     """
     global _begun  # noqa: PLW0603 - once a process
     if _begun:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from xdev.memory.sources import AsyncSource, Source
     from xdev.memory.state import PoolState
 
-
 ADDRESSES = 1 << 64  # every address is below
 METHODS = "allocate", "free", "record", "wait", "done", "synchronize"  # of a source
 
@@ -59,12 +58,7 @@ class Upstream:
         """Return the address of fresh memory, or why the source has none.
 
         None where the budget has no room. What the source keeps may serve, at no charge
-        to the budget.
-
-        Raises
-        ------
-        XdevError
-            The source broke its promise.
+        to the budget. A source that breaks its promise is an XdevError.
         """
         fresh = max(0, size - self.idle)
         if not (self._budget.admits(size) and self._budget.draw(self, fresh)):

@@ -33,17 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "FakeArray",
-    "FakeSource",
-    "Hazard",
-    "SimulatedDevice",
-    "SimulatedEvent",
-    "SimulatedSource",
-    "SimulatedStream",
-    "Tenant",
-    "assert_allclose",
+    "FakeArray", "FakeSource", "Hazard", "SimulatedDevice", "SimulatedEvent",
+    "SimulatedSource", "SimulatedStream", "Tenant", "assert_allclose",
     "assert_array_equal",
-]
+]  # fmt: skip
 __dir__ = __all__.copy  # what Tab shows
 
 if not TYPE_CHECKING:  # type checkers know what is there

@@ -73,18 +73,9 @@ def _place(handle: int) -> str:
 class Queue:
     """The work of one stream, from when it is made until it is destroyed.
 
-    Attributes
-    ----------
-    handle : int
-        What the stream is called; a later one may be called the same.
-    serial : int
-        Its number, which no other stream has.
-    count : int
-        How much work was queued.
-    end : float
-        When all of it is done [s].
-    after : dict
-        ``{serial: count}`` of other streams' work that comes before the next work here.
+    A later stream may have the same ``handle``, and none has the ``serial``. Of its
+    ``count`` pieces of work all are done at ``end`` [s]. ``after`` is how much of other
+    streams' work comes before its next, ``{serial: count}``.
     """
 
     __slots__ = ("after", "count", "end", "handle", "serial")

@@ -13,16 +13,7 @@ from xdev.timing.sweeps import Sweep, sweep
 from xdev.timing.verdict import Changes, Ratio
 
 __all__ = [
-    "Changes",
-    "Comparison",
-    "Ratio",
-    "ResultsDifferError",
-    "Row",
-    "Sweep",
-    "Timing",
-    "compare",
-    "copy_bandwidth",
-    "sweep",
-    "timeit",
-]
+    "Changes", "Comparison", "Ratio", "ResultsDifferError", "Row", "Sweep", "Timing",
+    "compare", "copy_bandwidth", "sweep", "timeit",
+]  # fmt: skip
 __dir__ = __all__.copy  # what Tab shows

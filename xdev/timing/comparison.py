@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from xdev.timing.result import Timing
     from xdev.timing.verdict import Changes, Ratio
 
-
 # How many spacings of the coarser dtype two right answers may lie apart: libraries
 # round, fuse and order their steps differently.
 SPACINGS = 64
@@ -84,9 +83,7 @@ def check_agreement(
 ) -> None:
     """Raise unless two named results, both from :func:`to_host`, agree.
 
-    ``rtol`` is the relative difference that elements may have; None for 64 spacings of
-    the coarser dtype, and 4 spacings of the largest value for what cancelled to near
-    zero. Integers and bools must be equal.
+    ``rtol`` is :func:`compare`'s.
     """
     (name, expected), (other, actual) = first, second
     if said := _difference(expected, actual, rtol):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from xdev.device import Event
 
-
 # Libraries, and the distributions that bring them: CUDA's have one for each major.
 LIBRARIES = {
     **{name: (name.replace("-", "_"),) for name in ("numpy", "numba", "numba-cuda")},
@@ -36,11 +35,6 @@ def versions() -> dict[str, str | None]:
     """Return the version of Python and of each library, None where it is absent.
 
     Reads the installed packages' records; imports none of them.
-
-    Examples
-    --------
-    >>> sorted(versions())[:4]
-    ['array-api-compat', 'cuda-core', 'cupy', 'dask']
     """
     installed = _optional.distributions()
     own = {"python": platform.python_version(), "xdev": sys.modules["xdev"].__version__}
@@ -81,15 +75,7 @@ def processor_name() -> str:
 
 
 def environment() -> dict[str, Any]:
-    """Return what a reader of the record must know to judge its numbers.
-
-    Returns
-    -------
-    dict
-        ``versions`` (:func:`versions`), ``platform``, ``processor``, ``cores`` that
-        this process may use, ``cuda`` (:func:`cuda_name`), ``program``
-        and ``date`` (UTC, ISO 8601).
-    """
+    """Return what a reader of the record must know to judge its numbers."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),

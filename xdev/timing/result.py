@@ -30,14 +30,7 @@ def plus_minus() -> str:
 
 
 def format_time(seconds: float, precision: int = 3) -> str:
-    """Write a time as IPython's ``%timeit`` does.
-
-    Parameters
-    ----------
-    seconds : float
-        The time [s].
-    precision : int
-        Significant digits of a time under a minute.
+    """Write a time [s] as IPython's ``%timeit`` does, under a minute to so many digits.
 
     Examples
     --------
@@ -66,7 +59,6 @@ def _format_clock(seconds: float) -> str:
 
 # A first call is worth a word where it took so long [s], and so many times a later one.
 LONG_FIRST, FIRST_TIMES = 0.1, 10
-
 
 # Where most of a call's time passes before it returns, the device waits. Of calls that
 # are launch-bound 0.92 and more were seen, of others at most 0.35.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from xdev.device import Event
 
-
 # Source text, a parsed module, or what is called without arguments.
 Code = str | ast.Module | Callable[[], object]
 # The file that users' code is in, in tracebacks: the setup, then the statement.
@@ -38,7 +37,6 @@ def loop(_rounds, _start, _stop, _call=_call, _setup=_setup, _locals=locals):
     return _begin, _stop(), _locals()
 """
 
-
 # Given rounds, a start and a stop, it returns what these gave, and all variables.
 Loop = Callable[
     [Iterable[object], Callable[[], float], Callable[[], Any]],
@@ -51,28 +49,13 @@ def compiled(
 ) -> tuple[Loop, list[object]]:
     """Return a setup and then a loop of a statement, between two readings of a clock.
 
-    And the values of the global variables that they name.
-
-    Parameters
-    ----------
-    statement : str, ast.Module or callable
-        What is timed.
-    setup : str, ast.Module or callable
-        What runs before, each time that the loop is called.
-    namespace : dict
-        The global variables of both.
+    And the values of the global variables that they name. The setup runs each time that
+    the loop is called.
 
     Raises
     ------
     SyntaxError
         The source is no valid statement, or no setup.
-
-    Examples
-    --------
-    >>> loop, _ = compiled("total += 1", "total = 0", {})
-    >>> begin, end, variables = loop(range(5), lambda: 0.0, lambda: 2.0)
-    >>> begin, end, variables["total"]
-    (0.0, 2.0, 5)
     """
     before = _parse(setup, "_setup()")
     above = setup.count("\n") + 1 if isinstance(setup, str) else 0
@@ -142,18 +125,9 @@ PARTS = 16  # of a list or dict, that are asked for their device
 class Candidate:
     """What is timed, and its runs so far.
 
-    Parameters
-    ----------
-    loop : callable
-        Makes the calls, as :func:`compiled` gives it.
-    device : Device
-        Whose work is waited for.
-    queued : bool
-        Whether its arrays are on a device that works while the host goes on.
-    first : float
-        Time of the first call [s].
-    clock : callable
-        Returns the host's time [s].
+    ``loop`` makes the calls, as :func:`compiled` gives it; ``device`` is whose work is
+    waited for, ``queued`` whether its arrays are on a device that works while the host
+    goes on; ``first`` is the time of the first call, by the host's ``clock`` [s].
     """
 
     loop: Loop
@@ -220,17 +194,9 @@ class Candidate:
     ) -> None:
         """Fix how many calls make a run, and find out whether a call waits.
 
-        Parameters
-        ----------
-        number : int or None
-            How many; None for the smallest whose run takes ``seconds``, of the
-            ``steps`` times 1, 10, 100 ...
-        seconds : float
-            How long a run takes at least [s]; as long as IPython's unless given.
-        steps : tuple of int
-            From 1 to 9, in order.
-        tell : callable
-            Is given each number that was tried, and its time [s].
+        Without a ``number`` the smallest whose run takes so many ``seconds``, of the
+        ``steps`` times 1, 10, 100 ...; ``tell`` is given each number that was tried,
+        and its time [s].
         """
         tried = (step * 10**power for power in range(MOST_POWER) for step in steps)
         for few in tried if number is None else ():
@@ -319,16 +285,8 @@ def begin(
 ) -> tuple[Candidate, object]:
     """Make a function's first call; return the candidate and the call's result.
 
-    Parameters
-    ----------
-    call : callable
-        What is timed, without arguments.
-    device : Device or str, optional
-        Whose work is waited for.
-    arguments : iterable
-        What may tell the device, beside the result.
-    clock : callable, optional
-        That of the :class:`Candidate`.
+    The device whose work is waited for is ``device``, or that of an argument or the
+    result.
     """
     results: list[object] = []
 
@@ -394,27 +352,12 @@ def _holder(objects: Iterable[object]) -> Device | None:
 
 
 def whole(count: object, name: str, least: int = 1) -> int:
-    """Return a count as an ``int``, which a record can hold.
-
-    Parameters
-    ----------
-    count : int
-        Python's, NumPy's or any other that says it is one (``__index__``).
-    name : str
-        What the message calls it.
-    least : int
-        The smallest that is allowed.
+    """Return a count as an ``int``, which a record can hold; ``name`` is for the error.
 
     Raises
     ------
     ValueError
-        It is no whole number, or less.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> whole(np.int64(3), "number")
-    3
+        It is no whole number (``__index__``), or less than ``least``.
     """
     with suppress(TypeError):  # of what has no index, as arrays
         number = index(count)  # type: ignore[arg-type]

@@ -197,13 +197,7 @@ class Sweep(Report):
 
 
 def crossovers(times: Mapping[str, Runs]) -> list[str]:
-    """Say of the first and each other name which is faster, and from which size on.
-
-    Parameters
-    ----------
-    times : mapping of str to mapping of int to sequence of float
-        Each candidate's runs [s], by size.
-    """
+    """Say of the first and each other name which is faster, and from which size on."""
     first, *others = times
     pairs = [pair for name in others for pair in ((name, first), (first, name))]
     crossings = ((*pair, _crossover(*(times[name] for name in pair))) for pair in pairs)
@@ -230,15 +224,7 @@ def _crossover(one: Runs, other: Runs) -> float | None:
 
 
 def draw(times: Mapping[str, Runs], path: Path | str | IO[bytes]) -> None:
-    """Draw times over sizes as :meth:`Sweep.plot` does.
-
-    Parameters
-    ----------
-    times : mapping of str to mapping of int to sequence of float
-        Each candidate's runs [s], by size.
-    path : Path, str or file
-        Where it goes.
-    """
+    """Draw candidates' runs [s], by size, as :meth:`Sweep.plot` does."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:

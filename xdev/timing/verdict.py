@@ -17,7 +17,6 @@ from xdev.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-
 WHOLE = 100  # from so many GB/s on without a point
 GAP = 2  # spaces between columns
 
@@ -27,17 +26,6 @@ def aligned(cells: Sequence[Sequence[str]], width: float = float("inf")) -> str:
 
     Columns that do not fit beside the others into ``width`` [characters] stand in a
     table below, behind the first column once more.
-
-    Examples
-    --------
-    >>> print(aligned([["", "time"], ["one", "2 ms"]]))
-         time
-    one  2 ms
-    >>> print(aligned([["", "time", "peak"], ["one", "2 ms", "0 B"]], width=10))
-         time
-    one  2 ms
-         peak
-    one  0 B
     """
     names, *columns = zip(*cells, strict=True)
     blocks: list[list[Sequence[str]]] = []
@@ -58,15 +46,7 @@ def aligned(cells: Sequence[Sequence[str]], width: float = float("inf")) -> str:
 
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
-    r"""Return cells as a table of Markdown; the first row is the head.
-
-    Examples
-    --------
-    >>> print(markdown([["", "time"], ["a | b", "2 ms"]]))
-    | | time |
-    | --- | --- |
-    | a \| b | 2 ms |
-    """
+    """Return cells as a table of Markdown; the first row is the head."""
     head, *rows = ([cell.replace("|", r"\|") for cell in row] for row in cells)
     lines = (head, ["---"] * len(head), *rows)
     return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in lines)
@@ -119,13 +99,7 @@ class Report:
 
 
 def bandwidth_text(rate: float) -> str:
-    """Return bytes per second in GB/s, to three digits.
-
-    Examples
-    --------
-    >>> bandwidth_text(4.371e12), bandwidth_text(2.5e7)
-    ('4371 GB/s', '0.025 GB/s')
-    """
+    """Return bytes per second in GB/s, to three digits."""
     gigabytes = rate / 1e9
     return f"{gigabytes:.0f} GB/s" if gigabytes >= WHOLE else f"{gigabytes:.3g} GB/s"
 
@@ -185,20 +159,10 @@ class Ratio:
 
 
 def ratio(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
-    """Compare times that were taken in the same rounds.
+    """Compare times [s] that were taken in the same rounds.
 
-    The interval is that of the sign test: it assumes nothing of how times scatter,
-    and an odd slow round does not move it.
-
-    Parameters
-    ----------
-    times, baseline : sequence of float, length (rounds,)
-        Seconds of each round [s].
-
-    Examples
-    --------
-    >>> ratio([2.0, 2.0, 2.2, 2.0, 1.9, 2.0, 2.1], [1.0] * 7).verdict
-    'slower'
+    The interval is that of the sign test: it assumes nothing of how times scatter, and
+    an odd slow round does not move it.
     """
     ratios = sorted(a / b for a, b in zip(times, baseline, strict=True))
     # How many ways the rounds, as coins, have to show 0, 1, 2, ... heads.
@@ -207,20 +171,10 @@ def ratio(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
 
 
 def ratio_of_unpaired(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
-    """Compare times of two measurements, such as those of two days.
+    """Compare times [s] of two measurements, such as those of two days.
 
     The interval is that of the Mann-Whitney test (Hodges and Lehmann's): like
     :func:`ratio` it assumes nothing of how times scatter, but that they scatter alike.
-
-    Parameters
-    ----------
-    times, baseline : sequence of float
-        Seconds of a call in each run [s]; as many as there are of each.
-
-    Examples
-    --------
-    >>> ratio_of_unpaired([2.0, 2.1, 2.2, 1.9], [1.0, 1.1, 1.2, 1.05, 0.9]).sure
-    True
     """
     ratios = sorted(a / b for a in times for b in baseline)
     return _judge(ratios, _inversions(len(times), len(baseline)), CHANGED)
@@ -321,13 +275,7 @@ class Changes(Report):
 def changes(
     record: Mapping[str, Any], baseline: Path | str | Mapping[str, Any]
 ) -> Changes:
-    """Compare two records of ``environment`` and ``rows``, or the new with a file.
-
-    Raises
-    ------
-    ConfigurationError
-        The baseline is no record, or was measured elsewhere or otherwise.
-    """
+    """Compare two records of ``environment`` and ``rows``, or the new with a file."""
     then = read_record(baseline)
     check_baseline(record["environment"], record["rows"], then)
     new, old = (
@@ -380,14 +328,8 @@ def check_baseline(
 ) -> None:
     """Refuse a baseline of another machine, device or kind of measurement.
 
-    Parameters
-    ----------
-    environment : mapping
-        Of the new measurement.
-    rows : iterable of mapping
-        ``name`` and ``conditions`` of its rows.
-    baseline : mapping
-        A whole record. What it does not say is taken to be the same.
+    ``environment`` and ``rows`` are the new measurement's. What the baseline does not
+    say is taken to be the same.
 
     Raises
     ------
@@ -404,13 +346,7 @@ def check_baseline(
 
 
 def check_machine(environment: Mapping[str, Any], baseline: Mapping[str, Any]) -> None:
-    """Refuse a baseline of another machine: what needs no measurement.
-
-    Raises
-    ------
-    ConfigurationError
-        The text says what is not the same.
-    """
+    """Refuse a baseline of another machine: what needs no measurement."""
     for key in MACHINE:
         before = baseline["environment"].get(key)
         _check_same(f"machine, the {key}", environment.get(key), before)
@@ -425,13 +361,7 @@ def _check_same(what: str, now: object, before: object) -> None:
 
 
 def writable(name: Path | str) -> Path:
-    """Open a record's file once, so that a wrong path is known before minutes of work.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
+    """Open a record's file once: a wrong path is known before minutes of work."""
     path = Path(name)
     existed = path.exists()
     path.open("a").close()

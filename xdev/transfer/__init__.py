@@ -6,14 +6,7 @@ from xdev.transfer.copies import to_device, to_numpy, transfer_guard
 from xdev.transfer.pinned import empty_pinned, is_pinned, pin
 
 __all__ = [
-    "adapt",
-    "batches",
-    "cu",
-    "empty_pinned",
-    "is_pinned",
-    "pin",
-    "to_device",
-    "to_numpy",
-    "transfer_guard",
-]
+    "adapt", "batches", "cu", "empty_pinned", "is_pinned", "pin", "to_device",
+    "to_numpy", "transfer_guard",
+]  # fmt: skip
 __dir__ = __all__.copy  # what Tab shows

@@ -148,21 +148,13 @@ def _ahead(feed: Feed, progress: Progress) -> Generator[Any]:
 class Feed:
     """Batches on their way from an iterable to whoever computes with them.
 
-    A thread of its own reads and uploads a batch for every *credit* that it gets: some
-    at the start, then one for each batch asked for, which is an event of the work that
-    was queued with those before. So neither the host nor the device gets too far ahead.
+    A thread of its own reads and uploads a batch for every *credit* that it gets:
+    ``prefetch`` at the start, then one for each batch asked for, which is an event of
+    the work that was queued with those before. So neither the host nor the device gets
+    too far ahead.
 
     It takes no lock: a consumer may be dropped by the garbage collector, in the middle
     of anything.
-
-    Parameters
-    ----------
-    source : iterator
-        Of host batches.
-    device : Device
-        Where they go.
-    prefetch : int
-        How many are to be there besides the one that is used.
     """
 
     def __init__(self, source: Iterator[Any], device: Device, prefetch: int) -> None:
@@ -197,14 +189,9 @@ class Feed:
         self._consumer = ref(consumer, partial(self._credits.put, None))
 
     def receive(self) -> list[Any]:
-        """Return the next batch in a list, which is empty at the end.
+        """Return the next batch in a list, empty at the end, or raise what went wrong.
 
         One more is uploaded once the work queued so far is done, with those before.
-
-        Raises
-        ------
-        Exception
-            What went wrong with this batch.
         """
         if os.getpid() != self._process:
             raise XdevError(

@@ -188,15 +188,9 @@ def is_pinned(x: Any) -> bool:
 def keep(queue: Any, index: int, *arrays: Any) -> None:
     """Keep arrays' memory, once they are dropped, until a stream's work so far is done.
 
-    Parameters
-    ----------
-    queue : cupy.cuda.Stream
-        A stream of the current device.
-    index : int
-        That device.
-    *arrays : numpy.ndarray or cupy.ndarray
-        Page-locked host memory; or memory of a device, which is of no pool or marked as
-        used on the stream (:func:`xdev.memory.arrays.mark_uses`).
+    ``queue`` is a CuPy stream of the current device, of number ``index``. The memory is
+    page-locked; or a device's, of no pool or marked as used on the stream
+    (:func:`xdev.memory.arrays.mark_uses`).
     """
     if queue.ptr in live_streams.captured:  # who replays a graph keeps what it works on
         return
@@ -263,23 +257,9 @@ def plan(nbytes: int, workers: int) -> tuple[int, int, int]:
 def staged(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array:
     """Copy between pageable memory and a CUDA device, which are packed alike.
 
-    Parameters
-    ----------
-    host : numpy.ndarray
-        In C order, not empty. It is not used any more afterwards.
-    packed : cupy.ndarray
-        On the current device, of the same dtype.
-    queue : cupy.cuda.Stream
-        Where the copies are queued.
-    index : int
-        The device.
-    up : bool
-        Whether to the device: then it is only queued.
-
-    Returns
-    -------
-    numpy.ndarray
-        The slots: for an upload, to be kept until the stream is done.
+    ``host`` is not empty, and not used any more afterwards; ``packed`` is on the
+    current device, of number ``index``. Up, the copy is only queued. Return the pinned
+    slots: for an upload, to be kept until the stream is done.
 
     Raises
     ------

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
 
-
 __all__ = ["install", "installed", "left_alone", "uninstall", "using"]
 __dir__ = __all__.copy  # what Tab shows
-
 
 #: By the library's name: the module that it needs, the bridge's module and its class,
 #: whose ``install()`` and ``uninstall()`` return what is in the way, None for nothing.

@@ -49,10 +49,8 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
 ) -> Any:
     """Return a memory manager class for Numba.
 
-    Parameters
-    ----------
-    pools : callable
-        Returns the pool of ``(context, kind)``, kind ``"device"`` or ``"pinned"``.
+    ``pools`` returns the pool of ``(context, kind)``, kind ``"device"`` or
+    ``"pinned"``.
     """
     cuda = _optional.numba_cuda()
     mixin, base = cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager

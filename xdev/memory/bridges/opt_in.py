@@ -37,13 +37,7 @@ _handlers: list[Any] = []  # the one that NumPy has, from the first time on
 
 
 def native_functions(library: str) -> ModuleType:
-    """Return the native tier's C functions, which a library is to call.
-
-    Raises
-    ------
-    ConfigurationError
-        There is no native tier.
-    """
+    """Return the native tier's C functions, which a library is to call."""
     module = native.module("pool")
     if module is None:
         raise ConfigurationError(

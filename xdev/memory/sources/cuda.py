@@ -20,11 +20,6 @@ class CudaSource:
     """``cudaMalloc`` and ``cudaFree`` on one device; events order its streams.
 
     ``cudaFree`` waits for queued work itself.
-
-    Parameters
-    ----------
-    index : int
-        Which device.
     """
 
     alignment = ALIGNMENT
@@ -126,17 +121,7 @@ class CudaAsyncSource:
     It is one of its own, not the device's default one: what it holds is then the
     ledger's alone, and nobody else's settings change. It keeps what is free until
     :meth:`trim`. The driver takes memory in pieces of 32 MiB or so; its memory cannot
-    be used from other devices directly.
-
-    Parameters
-    ----------
-    source : CudaSource
-        The device's plain source; it answers for events and sizes.
-
-    Raises
-    ------
-    ConfigurationError
-        The device or its driver has no such pools.
+    be used from other devices directly. The plain source answers for events and sizes.
     """
 
     alignment = ASYNC_ALIGNMENT

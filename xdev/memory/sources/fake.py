@@ -10,7 +10,6 @@ from xdev.memory.blocks import round_up
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
 BASE = 1 << 30  # the first address; far from the null pointer
 ALIGNMENT = 512  # as CUDA aligns [B]
 
@@ -123,27 +122,8 @@ class FakeAsyncSource:
 
     A range that was freed serves the next request of its very size, on another stream
     only after :meth:`synchronize`. Nothing else is known of queued work: it is done
-    when, and only when, somebody waits for it.
-
-    Parameters
-    ----------
-    source : FakeSource
-        Where ranges come from; its ``lent`` is what is held, its ``faults`` and ``log``
-        count its calls.
-
-    Attributes
-    ----------
-    log : list of tuple
-        Every ``allocate``, ``free`` and ``trim`` so far, with its arguments.
-
-    Examples
-    --------
-    >>> from xdev.memory.sources.fake import FakeSource
-    >>> source = FakeAsyncSource(FakeSource(capacity=1024))
-    >>> address = source.allocate(1000, stream=7)
-    >>> source.free(address, 1000, stream=7)
-    >>> source.held(), source.allocate(1000, stream=7) == address
-    (1000, True)
+    when, and only when, somebody waits for it. Ranges are the plain source's, whose
+    ``lent`` is what is held; ``log`` has every ``allocate``, ``free`` and ``trim``.
     """
 
     def __init__(self, source: FakeSource) -> None:
