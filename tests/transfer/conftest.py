@@ -19,7 +19,6 @@ from xdev.compile import threads
 from xdev.device import choice, cuda as devices, registry
 from xdev.device.streams import live_streams
 from xdev.memory import registry as pools
-from xdev.memory.reclamation import TRIMMED
 from xdev.testing import SimulatedDevice, SimulatedSource
 from xdev.transfer import batching, copies, cuda, pinned
 
@@ -442,11 +441,6 @@ class Backend(registry.Backend):
         """Return one more user of some bytes: each must be ordered after the last."""
         return self.device.tenant(address, self.nbytes)
 
-    def hand_over(self, giver, heir):
-        """Let segments change hands as CUDA's pool does."""
-        state = self.pool.state
-        state.decide(lambda heap: heap.reassign(giver.ptr, heir.ptr, TRIMMED))
-
     def lend(self, batches, device):
         """Mark blocks as the facade marks arrays of another stream."""
         assert device.index == 0
@@ -461,7 +455,6 @@ def simulated(monkeypatch):
     backend = Backend()
     monkeypatch.setitem(registry._backends, "simulated", backend)
     monkeypatch.setattr(batching, "move", backend.move)
-    monkeypatch.setattr(batching, "_hand_over", backend.hand_over)
     monkeypatch.setattr(batching, "_lend", backend.lend)
     synchronize = xdev.Event.synchronize
 

@@ -168,15 +168,15 @@ class Scope:
 class Ledger:
     """Running totals of one pool.
 
-    Native free lists (:meth:`share`) count the blocks that they hand out and take back
-    themselves; what they keep free is in use to everybody but the reports.
+    Native free lists count the blocks that they hand out and take back themselves; what
+    they keep free is in use to everybody but the reports.
     """
 
     def __init__(self) -> None:
         self._used = 0
         #: What the source keeps beside what it has lent [B].
         self.idle = 0
-        self._lists: Any = None  # the native free lists of C clients
+        self.lists: Any = None  # the native free lists of C clients
         self._taken, self._taken_bytes = [0] * SIZES, [0] * SIZES  # by size class
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
@@ -187,21 +187,17 @@ class Ledger:
     @property
     def allocated(self) -> int:
         """Bytes in use [B]."""
-        return self._used if self._lists is None else self._used - self._lists.idle
+        return self._used if self.lists is None else self._used - self.lists.idle
 
     @property
     def reserved(self) -> int:
         """Bytes held from the source [B]."""
         return self.grown_bytes - self.returned_bytes + self.idle
 
-    def share(self, lists: Any) -> None:
-        """Count together with native free lists from now on."""
-        self._lists = lists
-
     def _see_peak(self) -> None:
         """Count what was in use at most since ``_used`` last changed."""
-        if self._lists is not None:
-            self._rise(self._used - self._lists.least_idle())
+        if self.lists is not None:
+            self._rise(self._used - self.lists.least_idle())
 
     def _scopes(self) -> list[Scope]:
         """Return the scopes that somebody still reads."""
@@ -226,19 +222,17 @@ class Ledger:
         self._taken[number] += count
         self._taken_bytes[number] += count * nbytes
 
-    def release(self, nbytes: int, reuses: int = 0) -> None:
-        """Count a block given back, and ``reuses`` rounds out and back before that."""
-        if reuses:
-            self._add(nbytes, reuses)
-        self._see_peak()
-        self._used -= nbytes
+    def release(self, chunk: "Chunk", *, listed: bool = False) -> None:
+        """Count a chunk given back, and its rounds out and back before that.
 
-    def release_all(self, chunks: "Iterable[Chunk]") -> None:
-        """Count free chunks that left the native free lists, which forgot them."""
-        for chunk in chunks:
-            self._used -= chunk.nbytes
+        One that was ``listed`` left the native free lists, which forgot it.
+        """
+        if chunk.reuses:
             self._add(chunk.nbytes, chunk.reuses)
             chunk.reuses = 0
+        if not listed:
+            self._see_peak()
+        self._used -= chunk.nbytes
 
     def recount(self, used: "Iterable[int]", segments: list[int], idle: int) -> None:
         """Count what is in use and what is held, whatever was counted half.
@@ -247,8 +241,8 @@ class Ledger:
         is :meth:`grow`'s.
         """
         self._used = sum(used)
-        if self._lists is not None:
-            self._lists.least_idle()  # of before, which is not known
+        if self.lists is not None:
+            self.lists.least_idle()  # of before, which is not known
         self.grown = max(self.grown, self.returned + len(segments))
         self.returned = self.grown - len(segments)
         lent = sum(segments)
@@ -337,7 +331,9 @@ class ChunkStates:
     """
 
     def __init__(self, state: "PoolState", heap: "Heap") -> None:
-        self._state, self._lists = state, state.free_lists
+        self._state, lists = state, state.free_lists
+        #: Whether native lists have a chunk free, and its rounds there.
+        self._shared = (lambda _: (False, 0)) if lists is None else lists.look
         self._pending = {id(chunk) for chunk in state.deferred.chunks()}
         self._free = {id(chunk) for chunk in heap.binned()}
 
@@ -346,10 +342,6 @@ class ChunkStates:
         if chunk.listed or id(chunk) in self._free or self._shared(chunk)[0]:
             return FREE
         return WAITING if id(chunk) in self._pending else LIVE
-
-    def _shared(self, chunk: "Chunk") -> tuple[bool, int]:
-        """Return whether native lists have a chunk free, and its rounds there."""
-        return (False, 0) if self._lists is None else self._lists.look(chunk)
 
     def count(self) -> "tuple[Counter[tuple[str, int]], int]":
         """Walk through the segments.

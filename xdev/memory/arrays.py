@@ -118,8 +118,8 @@ def host_array(
 def cleared(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """Return a new array of numbers, in C's order or Fortran's, with zeros in it."""
     memory = (array.T if array.flags.fnc else array).reshape(-1).view(np.uint8)
-    lease = getattr(array.base, "base", None)
-    if array.nbytes >= UNTOUCHED and isinstance(lease, HostLease):
+    lease = lease_of(array)
+    if array.nbytes >= UNTOUCHED and lease is not None:
         segment = lease.chunk.segment
         source = segment.owner.source  # type: ignore[attr-defined] # a state
         if isinstance(source, HostSource):
@@ -133,11 +133,16 @@ def cleared(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
 
 def transposed(array: ndarray[Any, Any], axes: Sequence[int]) -> ndarray[Any, Any]:
     """Return a new array's transpose in its place: what may be freed by hand."""
-    turned = array.transpose(axes)
-    lease = getattr(array.base, "base", None)
-    if isinstance(lease, HostLease):
+    turned, lease = array.transpose(axes), lease_of(array)
+    if lease is not None:
         lease.array = ref(turned)
     return turned
+
+
+def lease_of(array: ndarray[Any, Any]) -> HostLease | None:
+    """Return what a pool's array, or a view of one, stands on; None of others."""
+    lease = getattr(array.base, "base", None)
+    return lease if isinstance(lease, HostLease) else None
 
 
 @cache
@@ -423,16 +428,15 @@ def free(x: Any) -> int:
     try:
         _freed.refuse("xdev.memory.free", x)
         find_chunk, strip = _ways(x)
-        chunk = find_chunk(x)
-        theirs = chunk is None or chunk.segment.owner.inherited  # type: ignore[attr-defined] # a state
-        mine = None if theirs else chunk
-        if mine is not None and shared:
-            _refuse_exports(x)
+        chunk, nbytes = find_chunk(x), 0
         line = tracking.origin(tracking.stack(2)) if tracking.active() else ""
-        source: Any = getattr(mine and mine.segment.owner, "source", None)
-        if hasattr(source, "poison"):  # a guarded one
-            source.poison(mine, line)
-        nbytes = 0 if mine is None else mine.nbytes
+        state: Any = chunk and chunk.segment.owner
+        if chunk is not None and not state.inherited:
+            if shared:
+                _refuse_exports(x)
+            if hasattr(state.source, "poison"):  # a guarded one
+                state.source.poison(chunk, line)
+            nbytes = chunk.nbytes
         strip(x, chunk)
         if line:
             _freed.note(x, line)
@@ -467,9 +471,8 @@ ONE_NAME = _one_name()  # the references to what a caller of free() has one name
 
 
 def _host_chunk(x: Any) -> Chunk | None:
-    held = [x.base]
-    lease = getattr(held[0], "base", None)
-    if not isinstance(lease, HostLease):
+    held, lease = [x.base], lease_of(x)
+    if lease is None:
         if held[0] is not None and find(int(x.ctypes.data)) is not None:
             raise InUseError(VIEW)
         return None

@@ -346,11 +346,10 @@ class Heap:
             chunk.stream = chunk.stream if stream is None else stream
             self._add_free(chunk)
 
-    def lift(self, stream: int | None = None, least: int = 0) -> list[Chunk]:
+    def lift(self, stream: int | None = None) -> list[Chunk]:
         """Take out the free chunks, or those of one stream.
 
-        With ``least`` only wholly free segments of so many bytes. What is freed from
-        now on stays apart from them, until :meth:`restore` merges them.
+        What is freed from now on stays apart from them, until :meth:`restore`.
         """
         self.flush_bins()
         lifted = [
@@ -358,7 +357,6 @@ class Heap:
             for (owner, _), free_list in self._free_lists.items()
             if stream in (None, owner)
             for *_, chunk in free_list
-            if not least or chunk.nbytes == chunk.segment.nbytes >= least
         ]
         for chunk in lifted:
             self._unplace(chunk)
@@ -366,16 +364,9 @@ class Heap:
             del self._free_lists[key]  # of streams that ended, above all
         return lifted
 
-    def reassign(self, handle: int, stream: int, least: int = 0) -> None:
-        """Make the free memory of a stream another's, which has no need to wait for it.
-
-        ``least`` is :meth:`lift`'s.
-        """
-        self.restore(self.lift(handle, least), stream)
-
     def inherit(self, handle: int, stream: int) -> list[Chunk]:
         """Make all of a stream that ended another's; return what of it is in use."""
-        self.reassign(handle, stream)
+        self.restore(self.lift(handle), stream)
         used = [chunk for chunk in self.unlisted() if chunk.stream == handle]
         for chunk in used:
             chunk.stream = stream

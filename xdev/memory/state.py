@@ -238,8 +238,7 @@ class PoolState:
                 chunk = pending.popleft()
             except IndexError:  # another thread took the last one without the lock
                 break
-            ledger.release(chunk.nbytes, chunk.reuses)
-            chunk.reuses = 0
+            ledger.release(chunk)
             if self._came_back(chunk):
                 heap.put(chunk)
         lists = self.free_lists
@@ -275,13 +274,14 @@ class PoolState:
         """Let C clients be served from free lists, unless they are already."""
         if self.free_lists is None:
             self.free_lists, self.heap.elsewhere = lists, self.from_lists
-            self.ledger.share(lists)
+            self.ledger.lists = lists
             lists.bar(BARRED, bool(self.listeners) or self.over_limit)
 
     def from_lists(self) -> list[Chunk]:
         """Take the chunks of the native free lists; called in a decision."""
         chunks: list[Chunk] = self.free_lists.drain()
-        self.ledger.release_all(chunks)
+        for chunk in chunks:
+            self.ledger.release(chunk, listed=True)
         return [chunk for chunk in chunks if self._came_back(chunk)]
 
     def _admitted(self, heap: Heap, chunk: Chunk | None) -> Chunk | None:

@@ -23,10 +23,10 @@ from xdev.testing.simulation import (
     Hazard,
     SimulatedDevice,
     SimulatedEvent,
+    SimulatedSource,
     SimulatedStream,
     Tenant,
 )
-from xdev.testing.source import SimulatedSource
 from xdev.transfer import to_numpy
 
 if TYPE_CHECKING:

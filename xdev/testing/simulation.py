@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import random
 import threading
-from collections import deque
+from collections import Counter, deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar, final
 
+from xdev.device.streams import LiveStreams
 from xdev.errors import type_name
+from xdev.memory.sources.fake import FakeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 T = TypeVar("T")
 HOST = -1  # in place of a stream's handle
+Clock = Counter[int]  # how much of each stream's work, by the stream's serial number
 
 
 @final
@@ -83,33 +86,26 @@ class Queue:
     def __init__(self, handle: int, serial: int) -> None:
         self.handle, self.serial = handle, serial
         self.count, self.end = 0, 0.0
-        self.after: dict[int, int] = {}
+        self.after = Clock()
 
     def wait(self, event: SimulatedEvent) -> None:
         """Let later work wait for an event."""
         checked(event, SimulatedEvent)
-        _join(self.after, event._after)  # noqa: SLF001 - one module
+        self.after |= event._after  # noqa: SLF001 - one module
         self.end = max(self.end, event.seconds)
 
-    def point(self) -> dict[int, int]:
+    def point(self) -> Clock:
         """Return what comes before an event that is recorded now."""
-        return {**self.after, self.serial: self.count}
+        return self.after | Clock({self.serial: self.count})
 
 
 def checked(x: T, kind: type[T]) -> T:
     """Return an object if it is of a kind, or raise TypeError."""
     if not isinstance(x, kind):
         raise TypeError(
-            f"a {kind.__name__} is expected, not {type_name(x)}: make one by a "
-            f"SimulatedDevice"
+            f"{type_name(x)} is no {kind.__name__}: make one by a SimulatedDevice"
         )
     return x
-
-
-def _join(clock: dict[int, int], other: dict[int, int]) -> None:
-    for serial, count in other.items():
-        if count > clock.get(serial, 0):
-            clock[serial] = count
 
 
 @final
@@ -138,8 +134,8 @@ class Tenant:
         self._device = checked(device, SimulatedDevice)
         self.address, self.nbytes = address, nbytes
         # The last accesses, writes and reads: {serial: count} of the streams.
-        self.own: dict[bool, dict[int, int]] = {True: {}, False: {}}
-        self.past: dict[bool, dict[int, int]] = {True: {}, False: {}}
+        self.own = {True: Clock(), False: Clock()}
+        self.past = {True: Clock(), False: Clock()}
         self.current = True  # until some of the bytes are handed to somebody else
         device.settle(self)
 
@@ -195,9 +191,7 @@ class SimulatedEvent:
 
     __slots__ = ("_after", "_device", "seconds")
 
-    def __init__(
-        self, device: SimulatedDevice, after: dict[int, int], seconds: float
-    ) -> None:
+    def __init__(self, device: SimulatedDevice, after: Clock, seconds: float) -> None:
         self._device, self._after, self.seconds = device, after, seconds
 
     @property
@@ -342,7 +336,7 @@ class SimulatedDevice:
         self.now = 0.0
         self.hazards: list[Hazard] = []
         self._serials: list[int] = []  # the handles of all streams that there were
-        self._synchronized: dict[int, int] = {}  # by serial: what the host knows done
+        self._synchronized = Clock()  # what the host knows to be done
         self._ranges: list[tuple[int, int, Tenant]] = []  # start, end, last tenant
         self.closed: deque[Queue] = deque()
         self._random = random.Random(seed)  # noqa: S311 - no secret
@@ -362,8 +356,7 @@ class SimulatedDevice:
 
     def current_stream(self) -> SimulatedStream:
         """Return the stream whose ``with`` block this thread is in, or the default."""
-        stack = self.stack()
-        return stack[-1] if stack else self.null
+        return [self.null, *self.stack()][-1]
 
     def tenant(self, address: int, nbytes: int) -> Tenant:
         """Hand bytes out: from now on their accesses are another tenant's.
@@ -436,14 +429,14 @@ class SimulatedDevice:
         after = self.unknown(queue.point())
         return SimulatedEvent(self, after, max(queue.end, self.now))
 
-    def know(self, done: dict[int, int]) -> None:
+    def know(self, done: Clock) -> None:
         """Note work that the host knows to be done: all work to come is after it."""
-        _join(self._synchronized, done)
+        self._synchronized |= done
 
-    def unknown(self, clock: dict[int, int]) -> dict[int, int]:
+    def unknown(self, clock: Clock) -> Clock:
         """Return a clock without what the host knows to be done."""
-        synchronized = self._synchronized.get
-        return {serial: n for serial, n in clock.items() if n > synchronized(serial, 0)}
+        done = self._synchronized
+        return Clock({serial: n for serial, n in clock.items() if n > done[serial]})
 
     def settle(self, tenant: Tenant) -> None:
         """Note who has some bytes from now on; former tenants' accesses come along."""
@@ -456,20 +449,20 @@ class SimulatedDevice:
             former.current = False
             for log in (former.past, former.own):
                 for wrote, clock in log.items():
-                    _join(tenant.past[wrote], self.unknown(clock))
+                    tenant.past[wrote] |= self.unknown(clock)
             rest = (low, start), (end, high)
             ranges += [(low, high, former) for low, high in rest if low < high]
         self._ranges = ranges
 
     def access(self, tenant: Tenant, queue: Queue | None, write: bool) -> None:
         """Judge an access by the last work of a queue, or by the host."""
-        handle, after = (queue.handle, queue.point()) if queue else (HOST, {})
+        handle, after = (queue.handle, queue.point()) if queue else (HOST, Clock())
         conflicts = [
             (self._serials[serial], wrote)
             for wrote, clock in tenant.past.items()
             if write or wrote
             for serial, count in self.unknown(clock).items()
-            if count > after.get(serial, 0)
+            if count > after[serial]
         ]
         if not tenant.current:  # the bytes are somebody else's by now
             conflicts.append((handle, True))
@@ -497,6 +490,111 @@ class SimulatedDevice:
 
     def _find(self, handle: int) -> Queue:
         if handle not in self._live:
-            message = f"there is no stream of handle {handle:#x}, or no more"
-            raise RuntimeError(message)
+            raise RuntimeError(f"there is no stream of handle {handle:#x}, or no more")
         return self._live[handle]
+
+
+@final
+class SimulatedSource:
+    """Memory that is not there, on a device whose streams and events are simulated.
+
+    It does as a CUDA device does: ``free`` waits for all queued work first, and the
+    next ``allocate`` of that size gets the address at once.
+
+    Parameters
+    ----------
+    device : SimulatedDevice
+        Whose memory.
+    capacity : int
+        How much can be lent at a time [B].
+
+    Examples
+    --------
+    >>> from xdev.memory import Pool
+    >>> from xdev.testing import SimulatedDevice
+    >>> device = SimulatedDevice()
+    >>> pool = Pool(SimulatedSource(device, capacity=1 << 30))
+    >>> with device.stream() as stream:
+    ...     block = pool.acquire(1000, stream.ptr)
+    >>> device.tenant(block.address, block.nbytes).use(stream)
+    >>> del block
+    >>> pool.reclaim() > 0, device.hazards
+    (True, [])
+    """
+
+    name = "simulated"
+    alignment = FakeSource.alignment
+
+    def __init__(self, device: SimulatedDevice, capacity: int) -> None:
+        self.device, self.streams = checked(device, SimulatedDevice), LiveStreams()
+        self._numbers = FakeSource(capacity)
+        self.total, self.room = self._numbers.total, self._numbers.room
+        self.lent = self._numbers.lent  # {address: nbytes}
+        self._former: dict[int, list[int]] = {}  # by size; the last goes out first
+
+    def allocate(self, nbytes: int) -> int:
+        """Lend a range; it waits for nothing.
+
+        Raises
+        ------
+        MemoryError
+            There are not so many bytes.
+        """
+        self.streams.see(self.device.current_stream())
+        with self.device.call():
+            address = self._numbers.allocate(nbytes)
+            if self._former.get(nbytes):
+                del self.lent[address]
+                address = self._former[nbytes].pop()
+                self.lent[address] = nbytes
+        return address
+
+    def free(self, address: int, nbytes: int) -> None:
+        """Take a range back, once all queued work is done.
+
+        Raises
+        ------
+        ValueError
+            No such range is lent.
+        """
+        self.device.synchronize()
+        with self.device.call():
+            self._numbers.free(address, nbytes)
+            self._former.setdefault(nbytes, []).append(address)
+
+    def record(self, stream: int) -> SimulatedEvent:
+        """Return an event of a stream; of all work, if the stream may be destroyed.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such stream.
+        """
+        if self.streams.get(stream) is None:
+            self.device.synchronize()
+            stream = 0
+        return self.device.record(stream)
+
+    def wait(self, stream: int, event: SimulatedEvent) -> None:
+        """Queue a wait; the host goes on.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such stream.
+        """
+        self.streams.see(self.device.current_stream())
+        self.device.wait(stream, event)
+
+    def done(self, event: SimulatedEvent) -> bool:
+        """Ask the device."""
+        return checked(event, SimulatedEvent).done
+
+    def synchronize(self) -> None:
+        """Wait for every stream."""
+        self.device.synchronize()
+
+    def retired(self) -> list[int]:
+        """Return the handles of streams that ended since, with their work done."""
+        self.streams.see(self.device.current_stream())
+        return self.streams.retire()

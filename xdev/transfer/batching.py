@@ -22,11 +22,8 @@ import numpy as np
 
 from xdev._progress import Progress
 from xdev.device import Stream, as_device, current_stream, registry
-from xdev.device.streams import live_streams
 from xdev.errors import ConfigurationError, XdevError
-from xdev.memory import registry as pools
 from xdev.memory.arrays import mark_uses
-from xdev.memory.reclamation import TRIMMED
 from xdev.transfer.adaptation import arrays_in, move
 
 if TYPE_CHECKING:
@@ -171,7 +168,6 @@ class Feed:
     def start(self) -> None:
         """Begin to upload, after what the current stream has queued so far."""
         self._stream = Stream(self._device)
-        _hand_over(current_stream(self._device), self._stream)
         self._stream.wait(self._queued_so_far())
         self.thread = threading.Thread(
             target=partial(self._context.run, self._run),
@@ -274,17 +270,6 @@ def _running() -> set[Feed]:
 
     atexit.register(end)
     return feeds
-
-
-def _hand_over(giver: Stream, heir: Stream) -> None:
-    """Let a stream have the large free memory of another, which it will wait for.
-
-    The segments of CUDA's pool change hands that would go back before it grows.
-    """
-    if heir.device.type == "cuda":
-        old, new = giver.ptr, live_streams.see(heir)
-        state = pools.pool(heir.device, "device").state
-        state.decide(lambda heap: heap.reassign(old, new, TRIMMED))
 
 
 def _lend(arrays: Iterable[Any], device: Device) -> None:

@@ -11,7 +11,7 @@ import math
 import os
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -39,6 +39,16 @@ short_ways: dict[type, Callable[[Any], Any]] = {}
 os.register_at_fork(after_in_child=short_ways.clear)
 
 
+@final
+class Way(NamedTuple):
+    """How a copy is made: :func:`to_device`'s arguments of these names."""
+
+    stream: Stream | None = None
+    copy: bool | None = None
+    non_blocking: bool = False
+    out: Any = None
+
+
 @cache
 def route(type_: str) -> Any:
     """Return the module that copies for a type of device but the host.
@@ -48,9 +58,8 @@ def route(type_: str) -> Any:
     - ``check(dtype, target)`` raises TypeError for a dtype that a device lacks.
     - ``adopt(x, target)`` returns the same memory as the usual array of a device that
       it is on; None: it cannot be.
-    - ``copy(x, source, target, stream, non_blocking, out)`` copies from or to the host,
-      between two devices of the type, or on one. It returns ``out`` or, for None, a new
-      array.
+    - ``copy(x, source, target, way)`` copies from or to the host, between two devices
+      of the type, or on one. It returns ``way.out`` or, for None, a new array.
     """
     return importlib.import_module(f"xdev.transfer.{type_}")
 
@@ -155,7 +164,7 @@ def to_device(
             return _in_library(x, values, source, target)
     if not plain:
         x = computed(x)
-    return _placed(x, source, target, stream, copy, non_blocking, out)
+    return _placed(x, source, target, Way(stream, copy, non_blocking, out))
 
 
 def _chunks_moved(x: Any, device: str) -> Any:
@@ -164,25 +173,17 @@ def _chunks_moved(x: Any, device: str) -> Any:
     return x.map_blocks(to_device, device, dtype=x.dtype, meta=meta)
 
 
-def _placed(
-    x: Any,
-    source: Device,
-    target: Device,
-    stream: Stream | None,
-    copy: bool | None,
-    non_blocking: bool,
-    out: Any,
-) -> Any:
+def _placed(x: Any, source: Device, target: Device, way: Way) -> Any:
     """Return an array's values on a device, in the array type of xdev's own choice."""
     stays, on_host = source == target, target.type == "cpu"
-    if out is not None:
-        _check_out(x, out, target)
-    elif copy is not True and stays and target.library is None:
+    if way.out is not None:
+        _check_out(x, way.out, target)
+    elif way.copy is not True and stays and target.library is None:
         adopted = _adopted(x, target)
         if adopted is not None:
             return adopted
-    if copy is False:
-        where = "into out=" if out is not None else f"from {source} to {target}"
+    if way.copy is False:
+        where = "into out=" if way.out is not None else f"from {source} to {target}"
         message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
     dtype = dtype_of(x)
@@ -194,12 +195,11 @@ def _placed(
             source.require()  # in a forked child it cannot be used
         announce(source, target, math.prod(x.shape) * dtype.itemsize)
     if source.type == "cpu" and on_host:
-        return copy_on_host(host_values(x), out)
+        return copy_on_host(host_values(x), way.out)
     if not (source.type in ("cpu", target.type) or on_host):  # through the host
-        x = route(source.type).copy(x, source, HOST, None, False, None)
-        source = HOST
+        x, source = route(source.type).copy(x, source, HOST, Way()), HOST
     there = source if on_host else target
-    return route(there.type).copy(x, source, target, stream, non_blocking, out)
+    return route(there.type).copy(x, source, target, way)
 
 
 def _adopted(x: Any, target: Device) -> Any:
@@ -247,7 +247,8 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
         if values is not None:
             return values
     if type(x) in own_kinds:
-        return _placed(x, device_of(x), HOST, None, None, non_blocking, out)
+        way = Way(non_blocking=non_blocking, out=out)
+        return _placed(x, device_of(x), HOST, way)
     return to_device(x, HOST, out=out, non_blocking=non_blocking)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from xdev.device import Stream
+    from xdev.transfer.copies import Way
 
 #: The dtypes that CuPy has kernels for, besides ml_dtypes' bfloat16.
 CHARS = frozenset("?bhilqBHILQefdFD")
@@ -88,14 +88,7 @@ def adopt(x: Any, target: Device) -> Any:
         return imported(_queue(), x)[0]
 
 
-def copy(
-    x: Any,
-    source: Device,
-    target: Device,
-    stream: Stream | None,
-    non_blocking: bool,
-    out: Any,
-) -> Any:
+def copy(x: Any, source: Device, target: Device, way: Way) -> Any:
     """Copy from or to the host, between two CUDA devices, or on one."""
     act: Callable[[Any, int, bool, Any], Any] = _copy_on_one
     device = target
@@ -104,10 +97,10 @@ def copy(
     elif target.type == "cpu":
         act, device = _download, source
     elif source != target:
-        return _copy_to_peer(x, source, target, stream, non_blocking, out)
-    with _current(device), stream or NOTHING:
-        out = act(x, device.index, non_blocking, out)
-        if stream is not None and not non_blocking:
+        return _copy_to_peer(x, source, target, way)
+    with _current(device), way.stream or NOTHING:
+        out = act(x, device.index, way.non_blocking, way.out)
+        if way.stream is not None and not way.non_blocking:
             _queue().synchronize()
     return out
 
@@ -203,14 +196,7 @@ def _copy_on_one(x: Any, index: int, _: bool, out: Any) -> Any:
     return out
 
 
-def _copy_to_peer(
-    x: Any,
-    source: Device,
-    target: Device,
-    stream: Stream | None,
-    non_blocking: bool,
-    out: Any,
-) -> Any:
+def _copy_to_peer(x: Any, source: Device, target: Device, way: Way) -> Any:
     """Copy on a stream of the target; to the source it is work of its current stream.
 
     So the source's memory, dropped, is used again only after the copy.
@@ -222,16 +208,16 @@ def _copy_to_peer(
         turned = origin.flags.fnc
         packed = _packed(origin.T if turned else origin)
         ready = before.record(cupy.cuda.Event(disable_timing=True))
-        with _current(target), stream or NOTHING:
+        with _current(target), way.stream or NOTHING:
             queue = _queue()
-            destination, taker = imported(queue, out)
+            destination, taker = imported(queue, way.out)
             queue.wait_event(ready)
             there = _landing(destination, turned, packed.shape, packed.dtype)
             there.data.copy_from_device_async(packed.data, packed.nbytes, queue)
             done = queue.record(cupy.cuda.Event(disable_timing=True))
-            out = _landed(there, turned, destination, out)
+            out = _landed(there, turned, destination, way.out)
             order(queue.ptr, taker)
-            if stream is not None and not non_blocking:
+            if way.stream is not None and not way.non_blocking:
                 queue.synchronize()
         before.wait_event(done)
         order(before.ptr, giver)

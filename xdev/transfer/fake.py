@@ -13,7 +13,8 @@ from xdev.transfer.copies import copy_on_host, host_values, order_of
 from xdev.transfer.cuda import check
 
 if TYPE_CHECKING:
-    from xdev.device import Device, Stream
+    from xdev.device import Device
+    from xdev.transfer.copies import Way
 
 __all__ = ["adopt", "check", "copy"]  # a dtype is CUDA's or none
 
@@ -23,15 +24,8 @@ def adopt(x: Any, target: Device) -> Any:  # noqa: ARG001 - it is there already
     return x if isinstance(x, FakeArray) else None
 
 
-def copy(
-    x: Any,
-    source: Device,
-    target: Device,
-    stream: Stream | None,  # noqa: ARG001 - nothing is queued
-    non_blocking: bool,  # noqa: ARG001 - likewise
-    out: Any,
-) -> Any:
-    """Copy values, on a fake device in the machine's byte order."""
+def copy(x: Any, source: Device, target: Device, way: Way) -> Any:
+    """Copy values, on a fake device in the machine's byte order; nothing is queued."""
     if source.type == "cpu":
         values = host_values(x)
     elif isinstance(x, FakeArray):
@@ -40,10 +34,10 @@ def copy(
         host = x.to_device(_optional.array_api_strict().Device("CPU_DEVICE"))
         values = np.asarray(host)
     if target.type == "cpu":
-        return copy_on_host(values, out)
-    if out is not None:
-        np.copyto(values_of(out), values, casting="same_kind")
-        return out
+        return copy_on_host(values, way.out)
+    if way.out is not None:
+        np.copyto(values_of(way.out), values, casting="same_kind")
+        return way.out
     make_room(values.nbytes, target.index)
     native = values.dtype.newbyteorder("=")
     copied = np.array(values, native, order=order_of(values), copy=True)

@@ -31,10 +31,10 @@ from xdev.device import Device
 from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.arrays import (
-    HostLease,
     find,
     host_array,
     is_pinned_address,
+    lease_of,
     pinned_array,
 )
 from xdev.memory.sources.cuda import PinnedSource, on_device
@@ -214,8 +214,8 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
 
 def leased_chunk(x: Array) -> Chunk | None:
     """Return the chunk of the pinned pool that an array or a view was made of."""
-    lease = getattr(x.base, "base", None)  # quicker than a search
-    if not isinstance(lease, HostLease):
+    lease = lease_of(x)  # quicker than a search
+    if lease is None:
         return None
     state: Any = lease.chunk.segment.owner
     return lease.chunk if isinstance(state.source, PinnedSource) else None
