@@ -110,7 +110,9 @@ def test_status_is_displayed_in_a_notebook_and_printed_elsewhere(monkeypatch, ca
     from IPython.core.formatters import DisplayFormatter
 
     xdev.memory.status("cpu")
-    assert capsys.readouterr().out.startswith("cpu: memory held")
+    text = capsys.readouterr().out
+    assert text == xdev.memory.summary("cpu") + "\n"
+    assert text.startswith("cpu: memory held")
 
     displayed = []
     monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())

@@ -2,10 +2,9 @@
 
 import pytest
 from hypothesis import given, strategies as st
-from memory_laws import Slow, registered
+from memory_laws import registered
 
 from xdev import memory
-from xdev.memory import Pool
 
 MIB = 1 << 20
 
@@ -45,21 +44,6 @@ def test_every_scope_sees_the_peak_of_its_time(steps):
         assert [scope.nbytes for scope, _ in closed] == [most for _, most in closed]
         for _, start, scope in scopes:
             assert scope.nbytes == max(levels[start:])
-
-
-def test_what_waits_for_a_stream_is_neither_in_use_nor_free():
-    source = Slow()
-    pool = Pool(source)
-    block = pool.acquire(3 * MIB)
-    pool.state.mark(block.chunk, (1, 2))
-    del block
-    stats = pool.stats()
-    assert (stats.live, stats.waiting, stats.waiting_bytes) == (0, 1, 3 * MIB)
-    assert stats.allocated == 0
-    assert (stats.events, stats.syncs) == (2, 0)
-    assert pool.reclaim() == 20 * MIB  # after the one wait that it needs
-    stats = pool.stats()
-    assert (stats.waiting, stats.syncs, stats.reserved) == (0, 1, 0)
 
 
 @pytest.mark.usefixtures("no_pools")

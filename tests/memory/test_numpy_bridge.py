@@ -24,21 +24,6 @@ def in_use():
     return memory.allocated("cpu", "host")
 
 
-def test_arrays_are_blocks_of_the_pool():
-    before = in_use()
-    x = np.empty(N)
-    assert in_use() == before + x.nbytes
-    block = memory.pool("cpu").find(x.ctypes.data)
-    assert (block.address, block.nbytes) == (x.ctypes.data, x.nbytes)
-    x.fill(0)
-    y = x + 1
-    view = y[::2]
-    del x, y
-    assert in_use() == before + 8 * N
-    del view
-    assert in_use() == before
-
-
 def test_zeros_are_zero_whoever_had_the_memory():
     for _ in range(3):
         x = np.zeros(N)

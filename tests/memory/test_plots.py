@@ -85,12 +85,6 @@ def test_names_are_shown_as_they_are(drawn, monkeypatch):
     assert texts == [f"{file}:1" for file in files] + ["free"]
 
 
-def test_pools_have_parts_of_their_own(drawn):
-    one, two = snapshot([(1, 1)]), snapshot([(1, 1)])
-    two |= {"device_traces": [[], []], "pools": ["a", "b"]}
-    assert drawn(two).shape[0] == 2 * drawn(one).shape[0]
-
-
 def test_a_missing_matplotlib_is_named_with_its_remedy(tmp_path, python):
     program = f"""
 import sys

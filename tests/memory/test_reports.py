@@ -56,16 +56,6 @@ def test_the_keys_are_pytorchs():
     } <= keys
 
 
-def test_status_prints_the_summary(capsys):
-    x = xdev.empty(MIB, dtype=xdev.uint8, device="cpu")
-    memory.status("cpu")
-    text = capsys.readouterr().out
-    assert text == memory.summary("cpu") + "\n"
-    assert "cpu pool usage: " in text
-    assert "policy: " in text
-    del x
-
-
 def test_reclaim_of_all_devices_returns_what_went_back():
     x = xdev.empty(40 * MIB, dtype=xdev.uint8, device="cpu")
     del x

@@ -134,6 +134,8 @@ def test_a_block_that_waits_for_a_stream_is_pending(fresh):
     block = pool.acquire(MIB)
     pool.state.mark(block.chunk, (7,))
     del block
+    stats = pool.stats()  # it is neither in use nor free
+    assert (stats.live, stats.allocated, stats.waiting_bytes) == (0, 0, MIB)
     found = memory.snapshot("fake")
     assert_is_pytorchs(found)
     [segment] = found["segments"]
@@ -141,6 +143,8 @@ def test_a_block_that_waits_for_a_stream_is_pending(fresh):
     assert states.count("active_pending_free") == 1
     assert "active_allocated" not in states
     assert segment["active_size"] == MIB
+    assert pool.reclaim() == segment["total_size"]  # after the one wait that it needs
+    assert (pool.stats().waiting, pool.stats().syncs) == (0, 1)
 
 
 @pytest.mark.usefixtures("record")
