@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import _config, _optional, native
+from xdev import _config, native
 from xdev.compile import threads
 
 sys.path.append(str(Path(__file__).parent))  # for the module that rooms share
@@ -210,12 +210,6 @@ def read(monkeypatch):
 
     reader.names = set(_config.SETTINGS)
     return reader
-
-
-@pytest.fixture
-def cupy_is(monkeypatch):
-    """Return a function that lets something else be CuPy."""
-    return lambda other: monkeypatch.setattr(_optional, "cupy", lambda: other)
 
 
 @pytest.fixture

@@ -93,18 +93,6 @@ def test_no_place_is_empty():
     ] == []
 
 
-def test_a_function_has_its_signature_sections_and_example():
-    isin, map_ = SHOWN["xdev.isin"], SHOWN["xdev.distributed.map"]
-    takes, raises = isin.docstring.parsed[1], isin.docstring.parsed[3]
-
-    assert isin.signature() == "isin(x1, x2, /, *, invert=False)"
-    assert SECTIONS["xdev.isin"] >= {"parameters", "returns", "raises", "examples"}
-    assert [entry.name for entry in takes.value] == ["x1, x2", "invert"]
-    assert takes.value[0].annotation == "array or int"
-    assert str(raises.value[0].annotation) == "DeviceMismatchError"
-    assert ":func:" not in map_.docstring.value
-
-
 @pytest.mark.parametrize("page", sorted({*PAGES} - {"distributed", "numpy"}))
 def test_every_example_runs_as_it_is_pasted(page):
     """In a fresh shell: nothing that a module or an earlier example has is there."""

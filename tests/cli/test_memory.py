@@ -53,13 +53,6 @@ def test_a_program_is_run_reported_and_drawn(program, tmp_path, capsys):
     assert (sys.argv, sys.path) == before
     assert memory.snapshot("cpu")["device_traces"][0] == []
     assert memory.outstanding("cpu") == []
-
-
-def test_a_saved_snapshot_is_drawn(program, tmp_path, capsys):
-    saved, png = tmp_path / "a.pickle", tmp_path / "a.png"
-    assert main(["memory", "--snapshot", str(saved), program()]) == 0
-    assert main(["memory", "--plot", str(png), str(saved)]) == 0
-    assert png.read_bytes().startswith(PNG)
     assert main(["memory", str(saved)]) == 2
     assert "give --plot" in capsys.readouterr().err
 

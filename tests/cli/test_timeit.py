@@ -149,13 +149,6 @@ def test_an_error_is_shown_by_its_source_with_its_own_calls_alone(words, calls, 
     assert done.stderr.splitlines()[-1] == theirs.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("words", [["-s", "{}", "1"], ["{}"]])
-def test_of_xdevs_own_lines_one_is_shown(words, run):
-    done = run(*(word.format("import xdev; xdev.add([1], [2])") for word in words))
-    assert re.findall(r'File "[^"]*(timeit|xdev)\b', done.stderr) == ["timeit", "xdev"]
-    assert done.stderr.splitlines()[-1].startswith("TypeError: xdev.add: x1")
-
-
 def test_a_device_that_cannot_be_used_is_no_error_of_the_code(run, python):
     done = python("-m", "xdev", "timeit", "1", XDEV_DEVICE="cuda:99")
     assert (done.returncode, done.stdout) == (2, "")

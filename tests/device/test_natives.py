@@ -1,12 +1,10 @@
 """Devices in other libraries' terms."""
 
 import pickle
-from types import SimpleNamespace
 
 import pytest
 
 import xdev
-from xdev.device.registry import backend
 
 LIBRARIES = ["array_api_strict", "dask", "jax", "torch"]
 
@@ -39,16 +37,6 @@ def test_unknown_libraries_are_refused_with_the_known_ones():
         xdev.Device("cpu", "sparse")
     with pytest.raises(xdev.ConfigurationError, match="no device is called 'cpu:1'"):
         xdev.Device("cpu:1")
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_devices_that_are_not_there_say_so(name):
-    pytest.importorskip({"dask": "dask.array"}.get(name, name))
-    device = xdev.Device("fake:9", name)
-
-    assert not device.available
-    with pytest.raises(xdev.DeviceUnavailableError, match="fake:9 cannot be used: "):
-        device.require()
 
 
 WITHOUT_LIBRARIES = """
@@ -90,20 +78,3 @@ def test_torch_devices_without_a_number_are_its_current_one():
 
     assert xdev.Device(torch.device("cuda")).index == 0
     assert xdev.Device(torch.device("cuda:3")).index == 3
-
-
-class Runtime:
-    """What CuPy's runtime says of three GPUs, two of which are linked."""
-
-    def deviceCanAccessPeer(self, a, b):  # noqa: N802 - CuPy's name
-        assert a != b, "the driver refuses to be asked of one device"
-        return int({a, b} == {0, 1})
-
-
-def test_peers_are_the_drivers_word(cupy_is):
-    cupy_is(SimpleNamespace(cuda=SimpleNamespace(runtime=Runtime())))
-    cuda = backend("cuda")
-
-    linked = {(a, b) for a in range(3) for b in range(3) if cuda.can_access_peer(a, b)}
-
-    assert linked == {(0, 0), (1, 1), (2, 2), (0, 1), (1, 0)}

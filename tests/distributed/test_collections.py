@@ -1,8 +1,6 @@
 """The facade on Dask's collections: NumPy's values, later, in chunks of its own."""
 
-import ast
 import operator
-import re
 
 import numpy as np
 import pytest
@@ -206,20 +204,6 @@ def test_stacks_of_matrices_are_computed_block_by_block(lazy, real_device, name)
         np.testing.assert_allclose(
             lazy.values(one), xdev.to_numpy(other), rtol=0 if exact else 1e-9
         )
-
-
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.usefixtures("lazy")
-def test_matrices_in_several_chunks_are_told_how_to_join_them(name):
-    function, args = getattr(xdev.linalg, name), MATRICES[name]
-
-    with pytest.raises(NotImplementedError) as caught:
-        function(*(xdev.asarray(x, chunks=1) for x in args[:1]), *args[1:])
-
-    join = re.search(r"Join the chunks, x\.rechunk\((.*?)\);", str(caught.value))
-    x = xdev.asarray(args[0], chunks=1).rechunk(ast.literal_eval(join[1]))
-    assert function(x, *args[1:]) is not None
-    assert "When one machine is not enough" in str(caught.value)
 
 
 def test_one_matrix_in_several_chunks_is_dasks(lazy):

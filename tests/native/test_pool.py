@@ -106,21 +106,6 @@ def test_classes_are_the_policys(tier, name):
         assert lists.take(nbytes, 0) == 1 << 40
 
 
-def test_it_counts_how_often_each_chunk_was_handed_out(lists):
-    chunks = [chunk((1 << 20) + 2048 * number, 1024) for number in range(3)]
-    for number, made in enumerate(chunks):
-        lists.adopt(made, 1024, free=number > 0)
-    assert [lists.look(made) for made in chunks] == [(False, 0), (True, -1), (True, -1)]
-    lists.take(1000, 0)
-    lists.take_back(1 << 20)
-    assert [lists.look(made) for made in chunks] == [(True, 0), (True, -1), (False, 0)]
-    lists.take(1000, 0)
-    lists.take_back(1 << 20)
-    lists.drain()
-    assert [made.reuses for made in chunks] == [1, -1, 0]
-    assert lists.look(chunks[0]) == (False, 0)
-
-
 def test_a_chunk_lives_as_long_as_it_is_held(lists):
     made = chunk(1 << 20, 1024)
     before = sys.getrefcount(made)

@@ -155,17 +155,6 @@ def test_non_blocking_from_pageable_has_read_the_source(driver):
     np.testing.assert_array_equal(read(there), expected)
 
 
-def test_non_blocking_downloads_land_in_pinned_memory(driver):
-    there = driver.array(expected := values(SHAPES[1]))
-
-    back = xdev.to_numpy(there, non_blocking=True)
-
-    assert driver.waits == 0
-    assert xdev.is_pinned(back)
-    driver.current.synchronize()
-    np.testing.assert_array_equal(back, expected)
-
-
 @pytest.mark.parametrize("layout", ["C", "F", "step"])
 @pytest.mark.parametrize("out", sorted(set(OUTS) - {"swapped"}))
 @pytest.mark.parametrize("target", ["cuda:0", "cuda:1"])
@@ -196,20 +185,6 @@ def test_the_sources_stream_goes_on_after_a_peers_copy(driver):
     copies.synchronize()
 
     np.testing.assert_array_equal(read(there), values(SHAPES[0]))
-
-
-@pytest.mark.usefixtures("tier")
-def test_small_memory_goes_by_the_drivers_own_copy(driver):
-    x = values((190, 371))[:90]  # between what is taken at once and what is staged
-
-    there = xdev.to_device(x, "cuda")
-    assert driver.waits == 0
-    np.testing.assert_array_equal(xdev.to_numpy(there), x)
-    assert not driver.calls("enter")
-    there = xdev.to_device(x, "cuda", non_blocking=True)
-    assert driver.calls("enter"), "the driver's own copy may wait for the stream"
-    driver.current.synchronize()
-    np.testing.assert_array_equal(read(there), x)
 
 
 @pytest.mark.usefixtures("tier")

@@ -100,15 +100,6 @@ def test_an_axis_is_kept_where_numpy_has_it(device, keepdims, axis):
     same(out, expected)
 
 
-def test_orders_of_results(device):
-    x = xdev.asarray(np.arange(24.0).reshape(2, 3, 4), device=device)
-    flags = dot(x, x, order="F").flags, dot(x, x, order="a").flags
-    assert flags[0].f_contiguous
-    assert flags[1].c_contiguous
-    with pytest.raises(ValueError, match="order"):
-        dot(x, x, order="Z")
-
-
 def test_outputs_are_cast_and_new_ones_are_as_numpys():
     x = np.arange(6.0).reshape(2, 3)
     unaligned = np.zeros(25, "b")[1:].view("f8")

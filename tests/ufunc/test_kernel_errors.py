@@ -173,21 +173,6 @@ def test_a_kernel_that_writes_nothing_is_refused(device, kernel):
         kernel[3](*there(device, np.ones(3), np.zeros(3)))
 
 
-def put(out, i, value):
-    out[i] = value
-
-
-@xdev.kernel
-def by_another(i, x, out):
-    put(out, i, x[i])
-
-
-def test_a_kernel_may_write_by_a_function_that_it_calls(device):
-    x, out = there(device, np.ones(3), np.zeros(3))
-    by_another[3](x, out)
-    assert xdev.to_numpy(out).tolist() == [1, 1, 1]
-
-
 @xdev.kernel
 def counted(_, n, out):  # noqa: ARG001
     for _ in range(4):
