@@ -304,6 +304,12 @@ def test_the_refusal_names_the_explicit_copy(call):
         call(fake())
 
 
+def test_the_refusal_of_two_devices_names_both_moves():
+    moves = r"xdev\.to_device\(y, 'fake:0'\) or xdev\.to_device\(x, 'fake:1'\)"
+    with pytest.raises(xdev.DeviceMismatchError, match=rf"y .*:1, x .*:0; .*{moves}"):
+        fake() < fake(device="fake:1")  # noqa: B015 - it is refused
+
+
 def test_dlpack_leaves_the_device_only_when_told_where_to():
     x = fake()
 

@@ -100,6 +100,15 @@ def test_an_axis_is_kept_where_numpy_has_it(device, keepdims, axis):
     same(out, expected)
 
 
+def test_orders_of_results(device):
+    x = xdev.asarray(np.arange(24.0).reshape(2, 3, 4), device=device)
+    flags = dot(x, x, order="F").flags, dot(x, x, order="a").flags
+    assert flags[0].f_contiguous
+    assert flags[1].c_contiguous
+    with pytest.raises(ValueError, match="order"):
+        dot(x, x, order="Z")
+
+
 def test_outputs_are_cast_and_new_ones_are_as_numpys():
     x = np.arange(6.0).reshape(2, 3)
     unaligned = np.zeros(25, "b")[1:].view("f8")
@@ -107,7 +116,6 @@ def test_outputs_are_cast_and_new_ones_are_as_numpys():
         assert shifted(x[0], 3.0, out=out) is out
         assert_array_equal(out, x[0] + 3)
         assert_array_equal(shifted(out, 2), x[0] + 5)
-    assert dot(x, x, order="F").flags.f_contiguous
     inherited = dot(x.view(Inherited), x)
     assert type(inherited) is Inherited
     assert type(dot(x.view(Inherited), x, subok=False)) is np.ndarray
