@@ -210,19 +210,3 @@ def test_as_many_go_by_place_as_numpy_and_the_standard_agree_on(path):
 
     assert by_place(lookup(path))[always:] == agreed
     assert len(CALLS.get(path, ((), ()))[1]) == len(agreed), "each is tested above"
-
-
-@pytest.mark.parametrize("path", OPTIONS)
-def test_what_goes_by_keyword_is_named(path):
-    function = lookup(path)
-    placed, named = by_place(function), by_keyword(function)
-    more = [None] * (len(placed) + 1)
-    if not named:
-        with pytest.raises(TypeError, match="positional arguments but"):
-            function(*more)
-        return
-    text = rf"{placed[-1]} positionally and {named[0]}.* by keyword \({named[0]}=\.\.\."
-    with pytest.raises(TypeError, match=text) as caught:
-        function(*more)
-    assert str(caught.value).startswith(f"{function.__name__} takes {placed[0]}")
-    assert str(caught.value).endswith(f"it got {len(more)} positional arguments")

@@ -17,22 +17,20 @@ TYPE_ERRORS = {
     "atan2(f, c)": r"real floats, and x2 is complex128: take xdev\.real\(x2\)",
     # what is no array, or no list of them
     "concat(f)": r"^xdev\.concat: arrays is .*, and must be a list or a tuple of arr",
-    "stack(m, m)": r"^xdev\.stack: arrays is .*, and must be a list or a tuple of arr",
     "add(f, None)": rf"x2 {NO_ARRAY}.*NoneType",
     "where(f > 0, f, None)": rf"x2 {NO_ARRAY}.*NoneType",
     "sum([1, 2])": r"xdev\.sum: ",
     "add('abc', object())": r"xdev\.add: ",
-    "asarray(np.datetime64('2020-01-01'))": r"an array but .*make one with numpy\.as",
     "sum(np.void(b'ab'))": r"an array but .*make one with numpy\.as",
     "add(1, 2.0)": "none of x1, x2 is an array",
     "sin(1.0)": "x is",
     "full(2, np.ones(3), dtype='f8')": NO_FILL,
     "full(2, 'a')": NO_FILL,
     "full_like(f, np.asarray(None))": NO_FILL,
-    "full_like(f, np.dtype('f4'))": NO_FILL,
     # shapes
     "reshape(f, 2, 3)": "the extents of a shape go in one tuple",
-    "reshape(f, (2, 3), True)": r"it got 3 positional arguments$",
+    "reshape(f, (2, 3), True)": r"copy=\.\.\.\).*it got 3 positional arguments$",
+    "mean(f, 0, True)": r"^mean takes x and axis positionally and keepdims by keyword",
     "zeros(2, 3)": "the extents of a shape go in one tuple",
     # keywords of NumPy's
     "std(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
@@ -65,15 +63,14 @@ TYPE_ERRORS = {
 }
 VALUE_ERRORS = {
     "fft.fftfreq(0, d=2)": r"xdev\.fft\.fftfreq: n is ",
-    "fft.rfftfreq(-3)": r"xdev\.fft\.rfftfreq: n is ",
     "fft.fftfreq(4, d=-0.0)": r"xdev\.fft\.fftfreq: d",
     "arange(10, step=0)": r"xdev\.arange: step is .* use another",
-    "arange(5, 5, step=np.float32(0))": r"xdev\.arange: step is .* use another",
     # matrices and vectors
     "linalg.outer(m, f)": "must be 1-D|one-dim",
     "linalg.cross(f, f)": "3",
+    "matmul(m, xp.ones(3))": r"1 is of shape \(2, 2\).*x1 must .*xdev\.multiply",
+    "matmul(f, one)": r"x2 of shape \(\): .*of x1 must .*xdev\.multiply",
     "linalg.matrix_rank(f)": "matrix_rank: x is 1-D, and must",
-    "linalg.pinv(f)": "pinv: x is 1-D, and must",
     "linalg.qr(m, 'raw')": "mode is 'raw', and must be",
     "vecdot(m, xp.concat([m, m], axis=1))": ".",
     "nonzero(one)": "0d|zero-dimensional",
@@ -83,7 +80,6 @@ VALUE_ERRORS = {
     "empty((2, -3))": ".",
     "ones((2**40, 2**40))": ".",
     "zeros(2**70)": ".",
-    "zeros(-1)": ".",
 }
 
 
@@ -105,23 +101,6 @@ def test_a_refusal_says_what_and_what_to_do(device, written):
         eval(f"xp.{written}", {"xp": xdev, "np": np, **names})  # noqa: S307 - the tables
     if written.startswith("bitwise"):
         assert caught.value.__suppress_context__, "NumPy's own text is not shown"
-
-
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        *(((2, 2), (3,)), ((5, 2), (4, 3, 6)), ((2,), ()), ((), (2, 2)), ((), ())),
-        ((2, 3, 3), (4, 3, 3)),
-    ],
-)
-def test_matmul_names_shapes_that_do_not_fit(device, shapes):
-    x1, x2 = (xdev.ones(shape, device=device) for shape in shapes)
-    start = f"xdev.matmul: x1 is of shape {shapes[0]} and x2 of shape {shapes[1]}: "
-
-    with pytest.raises(ValueError, match=r"of x1 must .*xdev\.multiply") as caught:
-        xdev.matmul(x1, x2)
-    assert str(caught.value).startswith(start)
-    assert caught.value.__suppress_context__
 
 
 def test_numpys_own_error_names_what_freed_an_array():

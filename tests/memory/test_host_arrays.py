@@ -84,8 +84,6 @@ def test_a_block_cannot_be_pickled_or_copied():
 
 
 def test_pinned_memory_needs_a_device_and_says_so():
-    import xdev
-
     if xdev.Device("cuda").available:
         pytest.skip("there is one")
     with pytest.raises(xdev.DeviceUnavailableError):
