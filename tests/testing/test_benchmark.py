@@ -8,6 +8,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 PROGRAM = """
+import fractions
 import numpy as np
 import pytest
 import xdev
@@ -16,7 +17,10 @@ import xdev
 def test_sort(xdev_benchmark, n):
     x = np.random.default_rng(0).random(n)
     xdev_benchmark.group = "sorting"
-    xdev_benchmark.extra_info["n"] = n
+    xdev_benchmark.extra_info = {
+        "n": np.int64(n), "share": np.float32(0.5), "sizes": np.arange(3),
+        7: [(1, None), True, fractions.Fraction(1, 3)], "long": np.longdouble(2),
+    }
     assert xdev_benchmark(np.sort, x)[0] == x.min()
 
 def test_nothing_is_timed(xdev_benchmark):
@@ -63,36 +67,6 @@ def test_pytest_benchmark_compares_two_records(run, pytester, python):
         assert any(str(median) in line for line in table)
 
 
-MORE = """
-import fractions
-import numpy as np
-
-def test_more(xdev_benchmark):
-    info = {
-        "n": np.int64(3),
-        "share": np.float32(0.5),
-        "sizes": np.arange(3),
-        7: [(1, None), True, fractions.Fraction(1, 3)],
-        "long": np.longdouble(2),
-    }
-    xdev_benchmark.extra_info = info
-    xdev_benchmark(sorted, [1])
-"""
-
-
-@pytest.mark.parametrize("options", [("-p", "xdist", "-n", "1")])
-def test_more_of_any_type_goes_into_the_record(run, options):
-    path, _ = run(*options, program=MORE, passed=1)
-    [entry] = json.loads(path.read_text())["benchmarks"]
-    assert entry["extra_info"] == {
-        "n": 3,
-        "share": 0.5,
-        "sizes": [0, 1, 2],
-        "7": [[1, None], True, "1/3"],
-        "long": "2.0",
-    }
-
-
 def test_a_path_that_cannot_be_written_is_refused_before_any_test(pytester):
     pytester.makepyfile(test_it="def test_it(): raise SystemExit('it ran')")
     for path, words in (("nowhere/at/all.json", "No such file"), (".", "Is a dir")):
@@ -114,6 +88,8 @@ def test_the_record_has_what_was_timed(run, options):
     assert one["fullname"] == "test_it.py::test_sort[10]"
     assert (one["name"], one["param"]) == ("test_sort[10]", "10")
     assert one["params"] == {"n": "10"}
+    info = {"n": 10, "share": 0.5, "sizes": [0, 1, 2], "long": "2.0"}
+    assert one["extra_info"] == info | {"7": [[1, None], True, "1/3"]}
     assert one["stats"]["rounds"] == len(one["stats"]["data"]) == 11
     assert other["stats"]["median"] > one["stats"]["median"] > 0
     assert record["machine_info"]["versions"]["numpy"]
