@@ -206,6 +206,20 @@ def test_pinned_memory_is_given_back_unless_somebody_else_serves_it(
     assert restored == [default] * (theirs == "ours")
 
 
+def test_pinned_memory_is_taken_over_from_cupys_own_pool_alone(pinned_bridge):
+    """A request tells which allocator is set; it asks no driver, nor takes memory."""
+
+    def mine(_):
+        raise RuntimeError
+
+    own = cupy.get_default_pinned_memory_pool().malloc
+    for theirs in (own, None, mine):
+        pinned_bridge._pinned = False
+        cupy.cuda.set_pinned_memory_allocator(theirs)
+        pinned_bridge._install_pinned()
+        assert pinned_bridge._pinned is (theirs is own)
+
+
 class Context(SimpleNamespace):
     """Numba's, which is referred to weakly."""
 

@@ -216,8 +216,12 @@ def install_default() -> None:
     """
     if _present("cupy"):
         install("cupy")
+    _when_imported("numba.cuda", _install_numba)
+
+
+def _install_numba() -> None:
     if _present("numba"):
-        _when_imported("numba.cuda", partial(install, "numba"))
+        install("numba")
 
 
 def install_operators() -> None:

@@ -19,6 +19,7 @@ their blocks go back to xdev's pool.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from xdev.memory.pools import Pool
 
     Allocator = Callable[[int], Any]
+
+TIER: Any = native.module("pool")  # None without it
+ENDLESS = (1 << 64) - 1  # more than an allocator can give [B]
 
 
 @cache
@@ -147,7 +151,7 @@ def allocator(
     if served is None:
         return missed
     hit = c_functions(served)
-    made: Allocator = native.module("pool").allocator(hit, missed)  # type: ignore[union-attr]
+    made: Allocator = TIER.allocator(hit, missed)
     return made
 
 
@@ -166,12 +170,10 @@ class CupyBridge:
         return device_pool(0).take(nbytes)
 
     def _usable(self) -> Allocator:
-        cuda, tier = self._cupy.cuda, native.module("pool")
+        cuda = self._cupy.cuda
         device, stream = cuda.runtime.getDevice, cuda.get_current_stream
-        served = None
-        if tier is not None:
-            count = cuda.runtime.getDeviceCount()
-            served = tier.CupyAllocator(count, current_stream_function())
+        count = cuda.runtime.getDeviceCount()
+        served = TIER and TIER.CupyAllocator(count, current_stream_function())
         return allocator(device_pool, lambda: (device(), stream().ptr), served)
 
     def install(self) -> str | None:
@@ -196,10 +198,13 @@ class CupyBridge:
     def _install_pinned(self) -> None:
         """Take over pinned memory too, if it comes from CuPy's own kind of pool.
 
-        CuPy does not tell which allocator is set, so one allocation has to.
+        CuPy does not tell which allocator is set, so a request has to, for so much that
+        no driver is asked: CuPy's pools round it up to 0.
         """
-        pinned = self._cupy.cuda.pinned_memory
-        if isinstance(pinned.alloc_pinned_memory(1).mem, pinned.PooledPinnedMemory):
+        pinned, served = self._cupy.cuda.pinned_memory, None
+        with suppress(Exception):  # a user's allocator may raise what it likes
+            served = pinned.alloc_pinned_memory(ENDLESS).mem
+        if isinstance(served, pinned.PooledPinnedMemory):
             pool = cache(partial(registry.pool, "cpu", "pinned"))
             pinned.set_pinned_memory_allocator(pinned_allocator(pool))
             self._pinned = True
