@@ -25,6 +25,7 @@ from xdev.device.cuda import (
     cupy_function,
     current_device_function,
     current_stream_function,
+    driver_library,
 )
 from xdev.device.streams import live_streams
 from xdev.memory.arrays import array_maker, mark_uses
@@ -55,12 +56,6 @@ def connect() -> None:
     live_streams.when_several.append(native.calls.use_several_streams)
     if live_streams.several:
         native.calls.use_several_streams()
-
-
-@cache
-def driver_library() -> Any:
-    """Return the driver's library."""
-    return ctypes.CDLL("libcuda.so.1")
 
 
 @final

@@ -26,17 +26,22 @@ FORKED = (
 )
 
 
+@cache
+def driver_library() -> Any:
+    """Return the driver's library."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
 def driver_version() -> int | None:
     """Return the driver's CUDA version, as in 13000, or None without a driver.
 
     It asks the driver's library alone; no context is made.
     """
+    version = ctypes.c_int(0)
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
+        failed = driver_library().cuDriverGetVersion(ctypes.byref(version))
     except OSError:
         return None
-    version = ctypes.c_int(0)
-    failed = driver.cuDriverGetVersion(ctypes.byref(version))
     return None if failed else version.value
 
 
@@ -172,20 +177,20 @@ class CudaBackend(Backend):
         return index
 
 
+_kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_pointer_of = _kind(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
 def cupy_function(module: Any, name: str, kind: str) -> int:
     """Return the address of a C function that a module of CuPy's offers to others."""
-    python, take = ctypes.pythonapi, ctypes.py_object
-    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, take)(("PyCapsule_GetName", python))
     capsule = vars(module).get("__pyx_capi__", {}).get(name)
-    c_type = name_of(capsule) if capsule else None
-    if c_type != kind.encode():
+    try:
+        return int(_pointer_of(capsule, kind.encode()))
+    except ValueError as error:  # there is none, or it is of another type
         raise DeviceUnavailableError(
             f"this CuPy has no C function {kind} {name}: install a release that "
             f"xdev supports: {_install_command()}"
-        )
-    kinds = ctypes.c_void_p, take, ctypes.c_char_p
-    pointer_of = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
-    return int(pointer_of(capsule, c_type))
+        ) from error
 
 
 def current_stream_function() -> int:

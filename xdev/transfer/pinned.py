@@ -26,8 +26,8 @@ import numpy as np
 from xdev import _config, _optional, native
 from xdev._freed import refuse
 from xdev.compile import threads
-from xdev.compile.launch import driver_library
 from xdev.device import Device
+from xdev.device.cuda import driver_library
 from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.arrays import (
