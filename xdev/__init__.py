@@ -84,8 +84,8 @@ else:
 
 if "cupy" in sys.modules:  # its user's first call need not wait for them
     for _room in (
-        *("ufunc.cuda", "ufunc.scalar", "ufunc.expressions", "facade.cuda"),
-        "memory.bridges.cupy",
+        *("ufunc.cuda", "ufunc.scalar", "ufunc.expressions", "ufunc.calls"),
+        *("facade.cuda", "memory.bridges.cupy", "memory.sources.cuda"),
     ):
         importlib.import_module(f"xdev.{_room}")
 

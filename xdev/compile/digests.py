@@ -310,12 +310,14 @@ def _installed() -> str:
     versions = [(name, _optional.version(name)) for name in COMPILERS]
     sources = []
     here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib doubles the time
-    for room in (here, f"{here}/../ufunc"):
-        for folder, _, names in os.walk(room):
-            for name in names:
-                if name.endswith(SOURCES):
-                    status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - likewise
-                    sources.append((name, status.st_size, status.st_mtime_ns))
+    folders = [here, here.removesuffix("compile") + "ufunc"]
+    for folder in folders:
+        for entry in os.scandir(folder):
+            if entry.name.endswith(SOURCES):
+                status = entry.stat()
+                sources.append((entry.name, status.st_size, status.st_mtime_ns))
+            elif entry.is_dir() and entry.name != "__pycache__":
+                folders.append(entry.path)
     return joined(versions, sys.version, sorted(sources))
 
 

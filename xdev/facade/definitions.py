@@ -235,7 +235,7 @@ class StandardDefinition(Definition):
     def _on_cuda(
         self, ufunc: Ufunc, values: list[Any], out: Any, keywords: dict[str, Any]
     ) -> Any:
-        from xdev.ufunc.calls import for_cuda
+        from xdev.ufunc.dtypes import for_cuda
 
         loops, options = ufunc._cuda, for_cuda(ufunc, keywords)  # noqa: SLF001 - half
         if out is None:

@@ -16,7 +16,7 @@ from xdev.memory.arrays import is_fake
 from xdev.ufunc import dask, foreign, ufuncs
 from xdev.ufunc.argument_errors import refuse
 from xdev.ufunc.dask import is_collection, is_dask
-from xdev.ufunc.dtypes import WEAK, asked
+from xdev.ufunc.dtypes import WEAK, asked, for_cuda
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.ufuncs import ABSENT, KEYWORDS, OWN, as_arrays, warn_unwritten
 
@@ -99,13 +99,6 @@ def on_fake(
     inputs = map(value, args, labels)
     names = () if keywords.keys() & {*labels} else tuple(labels)
     return run(f"{name}()", compute, *inputs, names=names, counts=False, **keywords)
-
-
-def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords that CUDA has; its arrays have no subclasses to make."""
-    keywords = asked(ufunc.__name__, ufunc.nin, keywords)
-    np.asarray((), order=keywords.get("order", "K"))  # which refuses what is none
-    return {key: value for key, value in keywords.items() if key != "subok"}
 
 
 def uploaded(

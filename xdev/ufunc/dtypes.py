@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.compile import cubins
+    from xdev.ufunc.ufuncs import Ufunc
 
 WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
@@ -282,6 +283,13 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
         dtypes = tuple(None if one is None else np.dtype(one) for one in parts)
         rest["signature"] = dtypes[:nin], dtypes[nin:]
     return rest
+
+
+def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords that CUDA has; its arrays have no subclasses to make."""
+    keywords = asked(ufunc.__name__, ufunc.nin, keywords)
+    np.asarray((), order=keywords.get("order", "K"))  # which refuses what is none
+    return {key: value for key, value in keywords.items() if key != "subok"}
 
 
 def chosen(
