@@ -41,6 +41,7 @@ WARP, MOST = 32, 1024  # threads: that run as one, of a block at most
 SORTED = 16  # elements that a thread sorts, at most
 MARKED, SUMMED, SOUGHT = 32, 8, 8  # elements that a thread marks, sums up, looks for
 EIGHT, DENSE, LEVELS = 8, 2**14, 7  # where values are looked for: see searchsorted
+MANY = 2**18  # values from which on a thread looks for several
 INDEX = np.dtype(np.int64)
 SIDES = {"left": "false", "right": "true"}
 
@@ -203,8 +204,9 @@ def _searched(arrays: Arrays, side: str) -> Move | None:
     if x.dtype.kind not in "biuf" or not 0 < x.size < FAR or not values.size:
         return None
     entry = f"xdev::search<{cpp_name(x.dtype)},{SIDES[side]}>"
-    program = Program(entry, THREADS, SOUGHT, slots=LEVELS + 2)
-    blocks, lengths = -(-values.size // (THREADS * SOUGHT)), [y.size for y in levels]
+    each = SOUGHT if values.size >= MANY else 1
+    program = Program(entry, THREADS, each, slots=LEVELS + 2)
+    blocks, lengths = -(-values.size // (THREADS * each)), [y.size for y in levels]
     rest = (0,) * (LEVELS - len(levels))
     sizes = *lengths, *rest, len(levels), values.size
     return run_of(program, blocks, len(arrays) + 1, *sizes), INDEX, values.shape
