@@ -133,7 +133,7 @@ def test_numbers_that_do_not_fit_are_refused_as_numpys(
         with pytest.raises(OverflowError, match=in_numpy):
             function(np.uint8(5))
 
-    words = rf"(?s){message} in .*int64\(uint8.*\.py:\d+:"
+    words = rf"(?s){message}: .*int64\(uint8.*\.py:\d+:"
     with pytest.raises(OverflowError, match=words):
         xdev.vectorize(function)(xdev.asarray(np.zeros(2, "B"), device=device))
 

@@ -184,7 +184,9 @@ inner = xdev.vectorize(following)
 )
 def test_neighbours_of_half_precision_are_refused(device, function, signatures, called):
     x = xdev.asarray(np.ones(3, np.float16), device=device)
-    with pytest.raises(TypeError, match=f"computed in float32.*{called}, or give"):
+    with pytest.raises(
+        TypeError, match=f"computed in float32.*{called} outside, or give"
+    ):
         xdev.vectorize(signatures)(function)(x)
 
 

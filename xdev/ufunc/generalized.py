@@ -125,9 +125,8 @@ def _parse_cores(signature: object, layout: Layout) -> Types:
         number = not own and k < len(layout.inputs)
         if ndim != max(len(own), 1) and not (number and ndim is None):
             raise TypeError(
-                f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
-                f"in {layout.text}, so that its type is an array of "
-                f"{max(len(own), 1)} axes"
+                f"{signature}: operand {k} is ({','.join(own)}) in {layout.text}, so "
+                f"that its type is an array of {max(len(own), 1)} axes"
             )
     return types
 
@@ -160,9 +159,8 @@ class CoreFunction(Definition):
         self.nin, self.nout = nin, nout = len(layout.inputs), len(layout.outputs)
         if len(names) != nin + nout:
             raise TypeError(
-                f"{function.__name__}({', '.join(names)}) has {len(names)} parameters, "
-                f"but {layout.text} needs {nin + nout}: first {nin} inputs, then "
-                f"{nout} outputs"
+                f"{function.__name__} has {len(names)} parameters, but {layout.text} "
+                f"needs {nin + nout}: first {nin} inputs, then {nout} outputs"
             )
         indices = (", ".join("ijklmn"[: len(own)]) or "0" for own in layout.outputs)
         places = dict(zip(names[nin:], indices, strict=True))

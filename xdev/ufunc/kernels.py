@@ -26,7 +26,7 @@ from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
 from xdev.ufunc.kinds import Rules, real
 from xdev.ufunc.rewriting import Checks
 from xdev.ufunc.scalar import replacement
-from xdev.ufunc.sources import FunctionScope, positional, refuse_arrays, shown
+from xdev.ufunc.sources import FunctionScope, positional, refusal, refuse_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -247,9 +247,8 @@ class Kernel:
         refuse_unwritten(self.function, dict.fromkeys(arrays, place), unnamed=False)
         if self._nodes and not any(map(_may_write, self._nodes)):
             raise TypeError(
-                f"{self._name} writes into no array, so that nothing is left of what "
-                f"it computes: assign elements, as {name}[{place}] = … ({name} = … but "
-                "names a value)"
+                f"{self._name} writes into no array, so that nothing is left of it: "
+                f"assign elements, as {name}[{place}] = … ({name} = … names a value)"
             )
 
     def _written(
@@ -321,9 +320,8 @@ class Kernel:
             line, cause = f"\n{str(error).splitlines()[-1]}", error
         if refused := [f"{x} is read-only" for x in frozen if x in written]:
             raise ValueError(
-                f"{self._name} writes into an array that may not be written: "
-                f"{', '.join(refused)} (as JAX's arrays always are): "
-                f"pass a copy that may be written{line}"
+                f"{self._name} writes into what may not be written: "
+                f"{', '.join(refused)} (as JAX's arrays always are): pass a copy{line}"
             ) from cause
         return machine
 
@@ -343,8 +341,7 @@ class Kernel:
             raise TypeError(
                 f"{self._name}({', '.join(self._names)}) on a {indices}-d grid takes "
                 f"the arguments {', '.join(names)}, not {count}: each extent in the "
-                f"brackets, as in {self._name}[h, w], gives an index, by which its "
-                "parameters begin"
+                f"brackets, as in {self._name}[h, w], gives one of its first parameters"
             )
         return names
 
@@ -440,14 +437,14 @@ def typed(
 ) -> Callable[..., Any]:
     """Return a function of arrays with its literals typed."""
     # Compilers would take the array for a constant.
-    refuse_arrays(function, sources.outside(function), way="")
+    refuse_arrays(function, sources.outside(function))
 
     def replace(value: object) -> object:
         if isinstance(value, Kernel):
             raise TypeError(
                 f"{function.__name__} calls the kernel {value.__name__}, which runs "
-                "over points of its own: call one after the other, make what both need "
-                "a plain function, or write a recursion as a loop"
+                "over points of its own: make what both need a plain function, or "
+                "write a recursion as a loop"
             )
         return replacement(value, working)
 
@@ -488,11 +485,9 @@ def refuse_unwritten(
     lines = {node.id: node.lineno for node in reversed(names)}
     for name, place in places.items():
         if name not in used and (unnamed or name in lines):
-            raise TypeError(
-                f"{function.__name__} writes nothing into {name}: assign its elements, "
-                f"{name}[{place}] = … ({name} = … but names a value)\n"
-                f"{shown(function.__code__, lines.get(name, source.node.lineno))}"
-            )
+            text = f"writes nothing into {name}: assign its elements, {name}[{place}] "
+            text += f"= … ({name} = … but names a value)"
+            raise refusal(function, lines.get(name, source.node.lineno), text)
 
 
 # What kernels take: arrays and numbers.

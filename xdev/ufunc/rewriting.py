@@ -30,7 +30,7 @@ from xdev.compile.errors import KEEPERS
 from xdev.compile.grid import checked
 from xdev.ufunc import kinds, sources
 from xdev.ufunc.flow import Flow
-from xdev.ufunc.sources import FunctionScope, inside, is_plain, shown
+from xdev.ufunc.sources import FunctionScope, inside, is_plain, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,10 +68,8 @@ def analysed(
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
     for node in ast.walk(tree):
         if isinstance(node, ast.Match):
-            raise TypeError(
-                f"{function.__name__} has a match, which compiled code does not: write "
-                f"if and elif\n{shown(code, node.lineno)}"
-            )
+            text = "has a match, which compiled code does not: write if and elif"
+            raise refusal(function, node.lineno, text)
     scope = FunctionScope(tree, sources.outside(function))
     if also:
         also(tree, scope)
@@ -79,19 +77,17 @@ def analysed(
     own = {*code.co_varnames, *code.co_cellvars}
     flow = Flow(tree, own, rules.kinds, scope, called)
     for name in flow.unassigned:
-        raise TypeError(
-            f"{function.__name__} may read {name.id!r} before it is assigned, where "
-            "compiled code has any value: assign it before the condition, or on each "
-            f"way to this line\n{shown(code, name.lineno)}"
-        )
+        text = f"may read {name.id!r} before it is assigned, where compiled code has "
+        text += "any value: assign it before the condition, or on each way to this line"
+        raise refusal(function, name.lineno, text)
     for node in flow.reduced if rules.inputs else ():
         value = ast.unparse(node.args[0])
-        raise TypeError(
-            f"{function.__name__} calls {ast.unparse(node.func)} of {value}, which is "
-            "one number, since the function sees one element at a time: compute it of "
-            "the whole array before and pass it as an argument, or use "
-            f"@xdev.guvectorize\n{shown(code, node.lineno)}"
+        text = (
+            f"calls {ast.unparse(node.func)} of {value}, which is one number, since "
+            "the function sees one element at a time: compute it of the whole array "
+            "before and pass it as an argument, or use @xdev.guvectorize"
         )
+        raise refusal(function, node.lineno, text)
     return tree, scope, flow
 
 
@@ -105,9 +101,8 @@ def _refuse_without_source(function: Callable[..., Any], rules: Rules) -> None:
         raise TypeError(
             f"{function.__name__}({inputs}): no source was found at "
             f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
-            f"have NumPy's dtypes; compilers would give other numbers. {KEEPERS}, "
-            f"or give the types, as @vectorize(['{result}({inputs})']), by which "
-            "integers are computed in 64 bits"
+            f"have NumPy's dtypes. {KEEPERS}, or give the types, by which integers are "
+            f"computed in 64 bits, as @vectorize(['{result}({inputs})'])"
         )
 
 
@@ -235,13 +230,12 @@ class _Rewriter(ast.NodeTransformer):
     def _refuse(self, node: ast.expr, value: int, dtype: np.dtype[Any]) -> None:
         """Refuse a number that an integer dtype does not have, as NumPy does."""
         if self._rules.bounded:
-            function, taken = self._function, ", ".join(map(str, self._rules.inputs))
-            raise OverflowError(
-                f"Python integer {value} out of bounds for {dtype} in "
-                f"{function.__name__}: cast an argument to a larger dtype, or give a "
-                f"signature, as int64({taken})\n"
-                f"{shown(function.__code__, node.lineno)}"
+            taken = ", ".join(map(str, self._rules.inputs))
+            text = (
+                f"has Python integer {value} out of bounds for {dtype}: cast an "
+                f"argument to a larger dtype, or give a signature, as int64({taken})"
             )
+            raise refusal(self._function, node.lineno, text, OverflowError)
 
     def visit_BinOp(self, node: Any) -> ast.expr:
         """Give the result its dtype, which an exponent, too, must fit."""

@@ -523,16 +523,12 @@ def positional(
     for instruction in get_instructions(code):
         if instruction.opname == "RAISE_VARARGS":
             place = instruction.positions
-            line = shown(code, (place and place.lineno) or code.co_firstlineno)
-            raise TypeError(f"{function.__name__} raises, which {way}\n{line}")
+            line = (place and place.lineno) or code.co_firstlineno
+            raise refusal(function, line, f"raises, which {way}")
     return tuple(p.name for p in parameters)
 
 
-def refuse_arrays(
-    function: Callable[..., Any],
-    outside: dict[str, Any],
-    way: str = " (of @xdev.guvectorize or @xdev.kernel where an element needs others)",
-) -> None:
+def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None:
     """Refuse a function that reads an array from outside.
 
     Compiled into it, the array would be a copy that later changes do not reach, on
@@ -540,12 +536,12 @@ def refuse_arrays(
     """
     for label, value, line in _read(function.__code__, outside):
         if _is_array(value) or isinstance(value, list | dict | set):
-            kind = type_name(value)
-            raise TypeError(
-                f"{function.__name__} reads {label!r} ({kind}) from outside, where "
-                "compiled code reads numbers and tuples of them: pass it as an argument"
-                f"{way}\n{shown(function.__code__, line)}"
+            text = (
+                f"reads {label!r} ({type_name(value)}) from outside, where compiled "
+                "code reads numbers and tuples of them: pass it as an argument (of "
+                "@xdev.guvectorize or @xdev.kernel where an element needs others)"
             )
+            raise refusal(function, line, text)
 
 
 def refuse_neighbours(function: Callable[..., Any]) -> None:
@@ -555,18 +551,20 @@ def refuse_neighbours(function: Callable[..., Any]) -> None:
     """
     for label, value, line in _read(function.__code__, outside(function)):
         if any(numpys(value) is each for each in NEIGHBOURS):
-            raise TypeError(
-                f"{function.__name__} calls {label}, but floats of 16 bits are "
-                "computed in float32, in which other floats are next to them: call it "
-                f"outside, as numpy.{numpys(value).__name__}, or give float32 arrays, "
-                f"as x.astype(float32)\n{shown(function.__code__, line)}"
+            text = (
+                f"calls {label}, but floats of 16 bits are computed in float32, whose "
+                f"neighbours are others: call numpy.{numpys(value).__name__} outside, "
+                "or give float32 arrays, as x.astype(float32)"
             )
+            raise refusal(function, line, text)
 
 
-def shown(code: CodeType, line: int) -> str:
-    """Return a line of a function's source, with its file and number."""
-    file = code.co_filename
-    return f"  {file}:{line}: {linecache.getline(file, line).strip()}"
+def refusal(function: Any, line: int, text: str, kind: Any = TypeError) -> Exception:
+    """Return the error for what a function does, with the line of its source."""
+    file = function.__code__.co_filename
+    source = f"  {file}:{line}: {linecache.getline(file, line).strip()}"
+    error: Exception = kind(f"{function.__name__} {text}\n{source}")
+    return error
 
 
 def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, int]]:
