@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -28,7 +28,6 @@ from xdev.ufunc.foreign import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from xdev.compile.formulas import Dtypes
     from xdev.ufunc.dtypes import Signature, Specialisation
@@ -221,13 +220,12 @@ def apart(x: Any, outputs: Sequence[Array | None]) -> Any:
     return Array.of(x.cupy().copy()) if spoilt else x
 
 
-_HERE = nullcontext(0)  # no guard: there is one device, and it is current
-
-
-def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
+@contextmanager
+def on_device(arrays: list[Array], name: str) -> Iterator[int]:
     """Make the arrays' device current; refuse arrays of two."""
-    if BACKEND.count() == 1:
-        return _HERE
+    if BACKEND.count() == 1:  # and it is current
+        yield 0
+        return
     placed = [(x, index) for x in arrays if (index := x.device) is not None]
     first, place = placed[0] if placed else (None, BACKEND.current())
     for x, index in placed:
@@ -237,13 +235,8 @@ def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
                 f"cuda:{place}, {type_name(x.owner)} of shape {x.shape} on "
                 f"cuda:{index}; move one with xdev.to_device(x, 'cuda:{place}')"
             )
-    return _guard(place)
-
-
-@contextmanager
-def _guard(index: int) -> Iterator[int]:
-    with _optional.cupy().cuda.Device(index):
-        yield index
+    with _optional.cupy().cuda.Device(place):
+        yield place
 
 
 @contextmanager

@@ -23,10 +23,8 @@ from xdev.memory.arrays import array_maker
 from xdev.ufunc import foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
 from xdev.ufunc.cuda import (
-    Result,
     apart,
     mask_of,
-    new_array,
     placed,
     remember,
     require,
@@ -124,7 +122,7 @@ class CudaMethods:
         As NumPy's methods do, the kernels cast to whatever ``out`` holds.
         """
         if out is None:
-            return new_array(Result(shape, tuple(range(len(shape))), dtype))
+            return Array.of(array_maker()(shape, dtype))
         if out.shape != shape:
             message = f"{self._name}: out has shape {out.shape}, but the result {shape}"
             raise ValueError(message)

@@ -449,7 +449,7 @@ def typed(
         return replacement(value, working)
 
     rules = Rules((), working=working)
-    return rewriting.typed(function, rules, replace, also).function
+    return rewriting.typed(function, rules, replace, also)[0]
 
 
 def check_plain(

@@ -21,7 +21,7 @@ import inspect
 import math
 from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
@@ -43,13 +43,6 @@ if TYPE_CHECKING:
 
 
 NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
-
-
-class Typed(NamedTuple):
-    """A function with typed literals, and what it returns, None: its source is mute."""
-
-    function: Callable[..., Any]
-    returned: Kind = None
 
 
 def analysed(
@@ -121,12 +114,13 @@ def typed(
     replace: Callable[[object], object],
     also: Rewriting | None = None,
     called: Calling = lambda _, __: None,
-) -> Typed:
-    """Return the function with its literals typed; as it is, if it has no source.
+) -> tuple[Callable[..., Any], Kind]:
+    """Return the function with its literals typed, and the kind that it returns.
 
-    It keeps its name, line numbers, defaults, globals and closure. ``replace`` turns
-    the value of an outside name into what compiled code uses instead; ``also(tree,
-    scope)`` rewrites the source before.
+    Without a source it is as it is, and nothing is known of what it returns. It keeps
+    its name, line numbers, defaults, globals and closure. ``replace`` turns the value
+    of an outside name into what compiled code uses; ``also(tree, scope)`` rewrites the
+    source before.
     """
     code = function.__code__
     source = sources.find(code)
@@ -135,16 +129,14 @@ def typed(
         outside = sources.outside(function)
         values = inside(code, outside)
         swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
-        return Typed(sources.rebuilt(function, code, swapped))
+        return sources.rebuilt(function, code, swapped), None
     tree, scope, flow = analysed(function, source.node, rules, called, also)
     if rules.inputs:
         flow.want_results(rules.compiled(flow.returned))
     _Rewriter(function, scope, rules, replace, flow).generic_visit(tree)
     new = sources.compiled(sources.FunctionSource(tree, source.imports), code)
-    return Typed(
-        sources.rebuilt(function, new, scope.constants),
-        flow.returned if rules.inputs else None,
-    )
+    returned = flow.returned if rules.inputs else None
+    return sources.rebuilt(function, new, scope.constants), returned
 
 
 @final

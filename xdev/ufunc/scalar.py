@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FunctionType
 
-    from xdev.ufunc import rewriting
     from xdev.ufunc.cpu import CpuLoops
     from xdev.ufunc.dtypes import Signature
     from xdev.ufunc.kinds import Called
@@ -224,7 +223,7 @@ class ScalarFunction(Definition):
         if not len(inferred) == len(outputs) == self.nout:
             message = f"{self.name} returns {len(inferred)} values, not {self.nout}"
             raise TypeError(message)
-        make = cache(lambda: self._typed(function, rules).function)
+        make = cache(lambda: self._typed(function, rules)[0])
         unchanged = partial(_has, function, rules, digest)
         return Specialisation(self.name, taken, outputs, digest, None, make, unchanged)
 
@@ -242,9 +241,8 @@ class ScalarFunction(Definition):
         def infer() -> tuple[bytes, str]:
             from xdev.compile import cpu
 
-            typed = self._typed(function, rules)
-            inferred = cpu.infer(typed.function, rules.inputs)
-            outputs = rules.outputs(typed.returned, inferred)
+            typed, returned = self._typed(function, rules)
+            outputs = rules.outputs(returned, cpu.infer(typed, rules.inputs))
             return " ".join(dtype.name for dtype in outputs).encode(), ""
 
         parts = [dtype.name for dtype in rules.inputs], rules.words
@@ -254,7 +252,7 @@ class ScalarFunction(Definition):
         outputs = tuple(map(np.dtype, names.decode().split()))
         return outputs, digest if unchanged() else None
 
-    def _typed(self, function: Callable[..., Any], rules: Rules) -> rewriting.Typed:
+    def _typed(self, function: Any, rules: Rules) -> tuple[Callable[..., Any], Any]:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
         from xdev.ufunc import rewriting
@@ -281,7 +279,7 @@ class ScalarFunction(Definition):
         if key not in self._device_functions:
             outside = sources.outside(self.function)
             refuse_arrays(self.function, outside)
-            plain = self._typed(self.function, rules).function
+            plain, _ = self._typed(self.function, rules)
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
 
