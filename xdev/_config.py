@@ -97,11 +97,7 @@ memory_track = _choice("XDEV_MEMORY_TRACK", {**SWITCHES, AT_EXIT: AT_EXIT}, "off
 
 @final
 class Tracking:
-    """Whether it is known (``off``) that nobody tracks: what every small array asks.
-
-    :mod:`xdev.memory.tracking` sets it, and takes long to load. A slot is read in 2 ns,
-    a module's variable in 20.
-    """
+    """Whether nobody tracks, for certain (``off``): xdev.memory.tracking says it."""
 
     __slots__ = ("off",)
 
@@ -121,10 +117,7 @@ debug = _choice("XDEV_DEBUG", SWITCHES, "off")
 
 
 def at_import(switch: Callable[[], bool]) -> bool:
-    """Return a switch that decides how xdev is imported.
-
-    In xdev's own commands, which report what is not valid, that is off.
-    """
+    """Return a switch; in xdev's own commands one that is not valid is off."""
     try:
         return switch()
     except ConfigurationError:
@@ -157,16 +150,7 @@ def memory_limit() -> int | float | None:
 
 
 def parse_limit(limit: object, name: str = "limit") -> int | float:
-    """Turn a limit into bytes (int) or a fraction (float).
-
-    ``2**30`` and ``"4GiB"`` are bytes; ``"80%"``, every other real number, such as
-    ``0.8``, and its text are a fraction.
-
-    Raises
-    ------
-    ConfigurationError
-        ``limit`` is negative, above 100 %, or nothing of that; it lists the forms.
-    """
+    """Turn a limit into bytes (int) or a fraction (float): ``FORMS`` lists what is."""
     plain = not isinstance(limit, bool)
     if plain and isinstance(limit, Integral):
         if 0 <= (nbytes := int(limit)) < LARGEST:
@@ -198,10 +182,7 @@ def processors() -> int:
 
 @cache
 def num_threads() -> int:
-    """Return ``XDEV_NUM_THREADS``, or the number of processors this process may use.
-
-    Of many processors at most as many as the variable may be.
-    """
+    """Return ``XDEV_NUM_THREADS``, or the number of processors this process may use."""
     text = _read("XDEV_NUM_THREADS")
     if text is None:
         return min(processors(), MOST_THREADS)
@@ -226,22 +207,10 @@ def cache_dir() -> Path:
 
 
 def value(name: str) -> object:
-    """Return the value of a setting, by its variable's name.
-
-    Raises
-    ------
-    ConfigurationError
-        It is invalid; the text lists the valid ones.
-    """
+    """Return the value of a setting, by its variable's name."""
     return globals()[name.removeprefix("XDEV_").lower()]()
 
 
 def values() -> dict[str, tuple[object, bool]]:
-    """Return each setting's value, and whether the environment set it.
-
-    Raises
-    ------
-    ConfigurationError
-        A variable's value is invalid; the text lists the valid ones.
-    """
+    """Return each setting's value, and whether the environment set it."""
     return {name: (value(name), _read(name) is not None) for name in SETTINGS}

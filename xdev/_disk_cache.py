@@ -35,27 +35,18 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 @final
 class DiskCache:
-    """Entries of one kind, in a folder of the cache that is this user's alone.
+    """Entries of one of ``KINDS``, in a folder of its name.
 
     Machine code is only read from where nobody else can write: the cache's folder, that
     of a kind and the file belong to the effective user, others cannot write to them,
     and none is a link. Any number of processes may load and save at once.
-
-    Parameters
-    ----------
-    kind : str
-        One of ``KINDS``; the folder's name in ``XDEV_CACHE_DIR``.
     """
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
 
     def load(self, key: str) -> bytes | None:
-        """Return what was saved under ``key``, and note the use.
-
-        None where there is none, where the entry is damaged or was saved under another
-        key, and where it is not this user's alone.
-        """
+        """Return what was saved under ``key``, or None, and note the use."""
         with suppress(OSError, RuntimeError):
             path = _folder(self._kind) / key
             entry = _read(path)
@@ -68,14 +59,7 @@ class DiskCache:
     def save(self, key: str, body: bytes, name: str) -> None:
         """Keep an entry for later processes; a folder that refuses it is no error.
 
-        Parameters
-        ----------
-        key : str
-            Names all that the body depends on.
-        body : bytes
-            The entry.
-        name : str
-            What ``xdev cache`` calls it: the function's name.
+        ``key`` names all that the body depends on, ``name`` is the function's.
         """
         line = f"{int(time.time())} {' '.join(name.split())}\n".encode(errors="replace")
         content = line + body
@@ -136,13 +120,7 @@ def _make_room() -> None:
 
 
 def _folder(kind: str, *, make: bool = False) -> Path:
-    """Return the folder of a kind; where asked for, it is made for this user alone.
-
-    Raises
-    ------
-    OSError
-        It or the cache's is not this user's alone, or is a link.
-    """
+    """Return the folder of a kind; where asked for, it is made for this user alone."""
     root = _config.cache_dir()
     for folder in (root, root / kind):
         if make:
@@ -154,14 +132,7 @@ def _folder(kind: str, *, make: bool = False) -> Path:
 
 @contextmanager
 def _opened(path: Path, way: int) -> Iterator[int]:
-    """Open what is this user's alone.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened in that way, is a link, belongs to another user, others can
-        write to it, or it is too large.
-    """
+    """Open what is no link and this user's alone; anything else is an OSError."""
     file = os.open(path, way | PLAIN)
     try:
         status = os.fstat(file)
@@ -193,10 +164,7 @@ def _digest(kind: str, key: str, content: bytes) -> bytes:
 
 
 def _read(path: Path) -> tuple[bytes, bytes] | None:
-    """Return the line and the body of an entry.
-
-    None if it is damaged, or was not saved under this kind and key.
-    """
+    """Return the line and the body of an entry; None of a damaged or moved one."""
     with _opened(path, os.O_RDONLY) as file:
         data = os.pread(file, os.fstat(file).st_size + 1, 0)
     content = data[BODY:]

@@ -19,11 +19,8 @@ from xdev.errors import UseAfterFreeError
 
 
 def _dtype(itemsize: int) -> np.dtype[Any]:
-    """Return the data type of freed NumPy arrays whose elements had so many bytes.
-
-    Of two fields: NumPy takes the only field of a record for the record itself, as in
-    ``logical_and``.
-    """
+    """Return the data type of freed NumPy arrays whose elements had so many bytes."""
+    # Of two fields: ``logical_and`` takes an only field for the record itself.
     names = ["freed before, by xdev.memory.free", "memory"]  # NumPy's errors show them
     fields = {"names": names, "formats": ["V0", "V0"], "offsets": [0, 0]}
     return np.dtype({**fields, "itemsize": itemsize})  # type: ignore[call-overload,no-any-return]
@@ -90,15 +87,7 @@ def refuse(name: str, x: object) -> None:
 
 
 def use_after_free(x: Any, what: str = "this array") -> UseAfterFreeError:
-    """Return the error for the use of a freed array.
-
-    Parameters
-    ----------
-    x : array
-        What was freed.
-    what : str
-        The function and argument that it was given as.
-    """
+    """Return the error for the use of a freed array, given as ``what``."""
     _, line = _noted.get(id(x), (None, ""))
     where = f" at {line}" if line else ""
     shape = getattr(x, "shape", None)  # what only exports memory may have none

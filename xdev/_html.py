@@ -25,13 +25,7 @@ def escape(text: str) -> str:
 
 
 def table(cells: Sequence[Sequence[str]]) -> str:
-    """Return a table; the first row is the head.
-
-    Examples
-    --------
-    >>> table([["", "time"], ["a < b", "2 ms"]]).count("a &lt; b</td>")
-    1
-    """
+    """Return a table; the first row is the head."""
     head, *rows = ([escape(cell) for cell in row] for row in cells)
     titles = "".join(f"<th {CELL}>{cell}</th>" for cell in head)
     lines = "".join(
@@ -54,13 +48,8 @@ def preformatted(text: str) -> str:
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """Return a plot of bars, one above the other; the largest tick is at its end.
 
-    Parameters
-    ----------
-    title : str
-        What it shows, for who cannot see it.
-    rows : sequence of tuples
-        Of each bar its label, the lengths of its parts side by side, where ticks
-        stand, and the text at its end.
+    A row has a bar's label, the lengths of its parts side by side, where ticks stand,
+    and the text at its end.
     """
     rows = [(_short(label), *others) for label, *others in rows]  # type: ignore[misc]
     left = LETTER * max((len(label) for label, *_ in rows), default=0) + LETTER

@@ -79,10 +79,7 @@ def installed(name: str) -> bool:
 
 @cache
 def distributions() -> dict[str, str]:
-    """Return what is installed, names with ``_`` for ``-``, and the versions.
-
-    Importing ``importlib.metadata`` for that takes 12 ms.
-    """
+    """Return what is installed, names with ``_`` for ``-``, and the versions."""
     versions: dict[str, str] = {}
     for folder in sys.path:
         if folder in STANDARD:
@@ -96,10 +93,7 @@ def distributions() -> dict[str, str]:
 
 
 def version(name: str) -> str | None:
-    """Return a distribution's version, asking the module where nothing else tells it.
-
-    None where it is not installed.
-    """
+    """Return a distribution's version, the module's where nothing else tells it."""
     number = distributions().get(name)
     if number is None and installed(name):
         number = getattr(importlib.import_module(name), "__version__", None)

@@ -16,15 +16,6 @@ class Progress:
     """A bar on standard error, for as long as a ``with`` block lasts.
 
     Where standard error is neither a terminal nor a notebook's, nothing is written.
-
-    Parameters
-    ----------
-    title : str
-        What is done.
-    total : int or None
-        How many steps there are, where that is known.
-    shown : bool
-        Whether it is asked for.
     """
 
     def __init__(self, title: str, total: int | None, *, shown: bool = True) -> None:

@@ -25,14 +25,7 @@ _PUBLIC = {"xdev.device.fake_arrays": "xdev.testing"}
 
 
 def type_name(x: Any) -> str:
-    """Return what messages call an object's type: its library's name for it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> type_name(np.ones(3)), type_name(3), type_name(int)
-    ('numpy.ndarray', 'int', 'the class int')
-    """
+    """Return what messages call an object's type: its library's name for it."""
     if isinstance(x, type):
         return f"the class {x.__name__}"
     kind = type(x)
@@ -54,35 +47,12 @@ _repr.maxstring = _repr.maxother = _repr.maxlong = LONGEST_TEXT
 
 
 def quoted(thing: object) -> str:
-    """Return what a message repeats of an argument: long and deep ones are cut.
-
-    Examples
-    --------
-    >>> quoted("cpux"), quoted((2, "3")), len(quoted("x" * 10**6))
-    ("'cpux'", "(2, '3')", 60)
-    """
+    """Return what a message repeats of an argument: long and deep ones are cut."""
     return _repr.repr(thing)
 
 
 def not_array(x: Any, way: str, name: str = "x") -> str:
-    """Return what messages call an object where an array is wanted, and the way out.
-
-    Parameters
-    ----------
-    x : object
-        What was given.
-    way : str
-        The way out, where there is no better one.
-    name : str
-        The argument that it was given as.
-
-    Examples
-    --------
-    >>> not_array({1, 2}, "make one of a list")
-    'not an array but set: make one of a list'
-    >>> not_array(set, "make one of a list")
-    'not an array but the class set: pass an object of it'
-    """
+    """Return what messages call an object where an array is wanted, and the way out."""
     if isinstance(x, type):
         way = "pass an object of it"
     elif hasattr(x, "tocsr"):

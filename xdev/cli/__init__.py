@@ -63,24 +63,10 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; without any, print what there are.
+    """Run one command of these words, or of this process's; return the exit status.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after the program's name; left out, those of this process.
-
-    Returns
-    -------
-    int
-        The exit status: 0, 1 where a check or a measurement failed, 2 where the
-        command line or a setting is wrong, 141 where nobody reads on, as in
-        ``xdev cache | head``.
-
-    Raises
-    ------
-    SystemExit
-        From argparse: for ``--help`` (0) and for wrong options (2).
+    0; 1 where a check or a measurement failed; 2 where the command line or a setting is
+    wrong; 141 where nobody reads on, as in ``xdev cache | head``.
     """
     try:
         words = sys.argv[1:] if arguments is None else arguments

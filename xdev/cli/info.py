@@ -76,12 +76,7 @@ def print_json(facts: object) -> None:
 
 
 def in_columns(text: str, indent: int) -> str:
-    """Return a text in lines that a terminal shows whole, all but the first indented.
-
-    >>> print(in_columns("cuda  " + "cannot " * 12, 6))
-    cuda  cannot cannot cannot cannot cannot cannot cannot cannot cannot cannot
-          cannot cannot
-    """
+    """Return a text in lines of a terminal's width, all but the first indented."""
     return fill(
         text,
         COLUMNS,

@@ -113,10 +113,7 @@ def _facts(device: Device) -> dict[str, Any]:
 
 
 def _run(words: list[str]) -> tuple[int, object]:
-    """Run a program; return its exit status, and what keeps its variables.
-
-    It finds its arguments, and the modules beside it.
-    """
+    """Run a program; return its exit status, and what keeps its variables."""
     before = sys.argv, sys.path
     sys.argv, sys.path = words, [str(Path(words[0]).resolve().parent), *sys.path]
     try:
@@ -153,13 +150,7 @@ class _PlainData(pickle.Unpickler):
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return a saved snapshot.
-
-    Raises
-    ------
-    ConfigurationError
-        It is none.
-    """
+    """Return a saved snapshot."""
     saved = io.BytesIO(path.read_bytes())
     try:
         snapshot = _PlainData(saved).load()

@@ -44,17 +44,7 @@ def add(x: Any, y: Any) -> Any:
 
 @final
 class Stage:
-    """The arrays and functions of one contest, each made when a row first asks.
-
-    Parameters
-    ----------
-    n : int
-        Elements of each array.
-    dtype : numpy.dtype
-        Their type.
-    device : Device
-        Where xdev's device arrays are.
-    """
+    """The arrays and functions of one contest, each made when a row first asks."""
 
     def __init__(self, n: int, dtype: np.dtype[Any], device: Device) -> None:
         self.n, self.dtype, self.device = n, dtype, device

@@ -522,10 +522,7 @@ class Factory:
         return out
 
     def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
-        """Return those of a Fourier transform [1/s], in the pool's memory.
-
-        ``name`` is of the function: ``"fftfreq"``, or ``"rfftfreq"``.
-        """
+        """Return those of a Fourier transform [1/s]: ``fftfreq``, ``rfftfreq``."""
         return self.asarray(getattr(self.namespace.fft, name)(n, d), dtype, copy=True)
 
 
@@ -556,10 +553,8 @@ def dtype_of_number(value: Any) -> Any:
 
 
 def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:
-    """Return the first value that is accepted in nested sequences, or None.
-
-    Each sequence is looked through once: a list may contain itself.
-    """
+    """Return the first value that is accepted in nested sequences, or None."""
+    # Each is looked through once: a list may contain itself.
     seen, rest = set[int](), [nested]
     while rest:
         x = rest.pop()

@@ -321,10 +321,7 @@ def _is_quick(x: Any, axis: Any) -> bool:
 
 
 def sort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
-    """Return a sorted copy, bit for bit as NumPy's stable kind makes it.
-
-    Unless ``stable`` is asked for, zeros and NaN may change their sign.
-    """
+    """Return a sorted copy; only without ``stable`` zeros and NaN may change signs."""
     if descending:  # flipped before and after
         flipped = np.flip(x, axis)
         return np.flip(sort(flipped, axis=axis, descending=False, stable=stable), axis)

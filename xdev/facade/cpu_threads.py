@@ -47,8 +47,8 @@ def _quicker(
 ) -> Any:
     """Compute in one thread, or by ``shared(grain)`` in several; note the time.
 
-    ``key`` stands for the calls that take the same time for an element. ``loop`` serves
-    in the place of ``shared``, if there is one, and needs no interpreter's lock.
+    Calls of one ``key`` take the same time for an element. ``loop``, if there is one,
+    serves in the place of ``shared`` and needs no interpreter's lock.
     """
     if loop:
         key, shared = (*key, "loop"), loop
@@ -238,10 +238,7 @@ def _spread(
     plain: Function,
     whole: Sequence[int] = (),
 ) -> Any:
-    """Compute parts of a new array, of the same parts of arrays of its shape.
-
-    ``plain`` computes all of them, and says by a corner how NumPy lays out the result.
-    """
+    """Compute a new array by ``part``s, laid out as ``plain`` lays out a corner."""
     shape = arrays[0].shape
 
     def shared(grain: int) -> Any:

@@ -223,13 +223,7 @@ MENDED: dict[str, Function] = {
 
 
 def _dasks(name: str) -> Function:
-    """Return Dask's own function of a name.
-
-    Raises
-    ------
-    NotImplementedError
-        It has none; the text has the ways out.
-    """
+    """Return Dask's own function of a name."""
     try:
         return MENDED.get(name) or operator.attrgetter(name)(_xp())
     except AttributeError as error:
@@ -238,13 +232,7 @@ def _dasks(name: str) -> Function:
 
 @final
 class DaskLibrary(Library):
-    """Dask's collections, each of chunks of one type on one device.
-
-    Parameters
-    ----------
-    namespace : module
-        array_api_compat's for Dask.
-    """
+    """Dask's collections, each of chunks of one type on one device."""
 
     chunk = staticmethod(chunk)
 
@@ -285,15 +273,7 @@ library = DaskLibrary
 
 @final
 class CollectionFactory(Factory):
-    """One device, and how collections of arrays there are cut.
-
-    Parameters
-    ----------
-    device : Device
-        Where chunks are made.
-    chunks : int, tuple, dict or str
-        As ``dask.array`` takes it.
-    """
+    """One device, and how collections of arrays there are cut, as Dask takes it."""
 
     def __init__(self, device: Device, chunks: Any = "auto") -> None:
         if device.type == "fake":
@@ -418,13 +398,7 @@ def refuse_collections(nested: Any) -> None:
 
 
 def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the lengths of the chunks along each axis.
-
-    Raises
-    ------
-    ValueError
-        There is no such cut.
-    """
+    """Return the lengths of the chunks along each axis."""
     lengths, refused = None, None
     try:
         if isinstance(chunks, dict):

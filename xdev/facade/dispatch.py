@@ -324,10 +324,9 @@ _by_word: dict[str, Factory] = {"cpu": HOST}  # of words that always mean the sa
 def factory(
     device: object = None, chunks: Any = None, name: str = "", more: Any = ()
 ) -> Factory:
-    """Return the factory of a device, by any of its names; None: the default one.
+    """Return the factory of a device, or of collections there; None: the default one.
 
-    With ``chunks`` it makes collections. The facade's function ``name`` that asks got
-    ``more`` by place than it takes.
+    The facade's function ``name`` that asks got ``more`` by place than it takes.
     """
     if more:
         raise misplaced(own_function(name), more)

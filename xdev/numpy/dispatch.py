@@ -129,10 +129,7 @@ class _Label:
 
 
 def on_default_device(result: Any) -> Any:
-    """Return a result with its NumPy arrays on the default device.
-
-    Arrays of data types that only NumPy has, texts or objects, stay where they are.
-    """
+    """Return a result with its arrays of the standard's types on the default device."""
     kind = type(result)
     if kind is ndarray:
         device = default_device()
@@ -260,11 +257,6 @@ def dispatching(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 class ufunc:  # noqa: N801 - NumPy's name of it
     """A ufunc of NumPy's, on the arrays of every library that has it.
-
-    Parameters
-    ----------
-    function : numpy.ufunc
-        Its attributes are this one's.
 
     Examples
     --------
