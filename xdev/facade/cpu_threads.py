@@ -20,7 +20,7 @@ from xdev.compile import threads
 from xdev.compile.threads import CostModel
 from xdev.facade import elementwise
 from xdev.facade.cpu import folded_count, variance
-from xdev.facade.dispatch import LARGE
+from xdev.facade.dispatch import TRANSFORMS
 from xdev.memory.arrays import host_array
 from xdev.ufunc import layout
 from xdev.ufunc.cpu import Errors, cost_model, share
@@ -391,5 +391,5 @@ FUNCTIONS: dict[str, Function] = {
     "take": take,
     "sort": sorting("sort"),
     "argsort": sorting("argsort"),
-    **{name: transform(name[4:]) for name in LARGE if name.startswith("fft.")},
+    **{name: transform(name.removeprefix("fft.")) for name in TRANSFORMS},
 }

@@ -31,7 +31,7 @@ from xdev.facade.backends import (
     to_numpy_dtype,
 )
 from xdev.facade.cpu import cutoff
-from xdev.facade.dispatch import dispatch, factory
+from xdev.facade.dispatch import TRANSFORMS, dispatch, factory
 from xdev.facade.elementwise import __test__ as ufuncs_by_name
 from xdev.ufunc.argument_errors import PAGE, no_array, not_over_blocks
 from xdev.ufunc.dask import (
@@ -83,13 +83,6 @@ ACROSS |= {"linalg.solve", "linalg.svd", "linalg.svdvals"}
 WIDER = {
     ("linalg.qr", "mode", "complete"): "(m,n)->(m,m),(m,n)",
     ("linalg.svd", "full_matrices", True): "(m,n)->(m,m),(k),(n,n)",
-}
-
-#: Those that need all of an axis at once.
-TRANSFORMS = {
-    f"fft.{inverse}{name}"
-    for inverse in ("", "i")
-    for name in ("fft", "fftn", "rfft", "rfftn", "hfft")
 }
 
 
@@ -199,10 +192,6 @@ def _svd(x: Any, *, full_matrices: bool = False) -> Any:
     return xp.linalg.SVDResult(*xp.linalg.svd(x, full_matrices=False))
 
 
-def _svdvals(x: Any) -> Any:
-    return _svd(x).S
-
-
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     xp, sizes = _xp(), _svd(x).S
     return xp.count_nonzero(sizes > cutoff(xp, sizes, x.shape, rtol))
@@ -214,7 +203,7 @@ MENDED: dict[str, Function] = {
     "linalg.cholesky": _cholesky,  # gives the upper factor unless told
     "linalg.matrix_rank": _matrix_rank,  # asks Dask's svd for what it has not
     "linalg.svd": _svd,  # gives a plain tuple
-    "linalg.svdvals": _svdvals,  # array_api_compat asks for full matrices
+    "linalg.svdvals": lambda x: _svd(x).S,  # array_api_compat asks for full matrices
     "repeat": _repeat,  # says less
     "reshape": _reshape,  # has no way out
     "searchsorted": _searchsorted,  # takes no number, and no 0-d array
@@ -245,7 +234,7 @@ class DaskLibrary(Library):
             return lambda *args: elementwise(own, args)
         if name in CORES:
             return functools.partial(_of_cores, name)
-        if name in TRANSFORMS:
+        if name in TRANSFORMS:  # they need all of an axis at once
             return functools.partial(_transform, name)
         own = _dasks(name)
         return lambda *args, **options: own(
@@ -276,17 +265,11 @@ class CollectionFactory(Factory):
     """One device, and how collections of arrays there are cut, as Dask takes it."""
 
     def __init__(self, device: Device, chunks: Any = "auto") -> None:
-        if device.type == "fake":
-            raise ConfigurationError(
-                f"chunks= makes a collection of Dask's, which computes with NumPy's "
-                f"and CuPy's arrays, and the device is {device}: give device='cpu', or "
-                f"set XDEV_DEVICE=cpu"
-            )
-        if device.library not in (None, "dask"):
+        if device.type == "fake" or device.library not in (None, "dask"):
             raise ConfigurationError(
                 f"chunks= makes a collection of Dask's, whose chunks are NumPy's or "
-                f"CuPy's arrays, and device={device!r} is {device.library}'s: give "
-                f"device='{device}'"
+                f"CuPy's arrays, and the device is {device!r}: give device='cpu' or "
+                f"device='cuda', or set XDEV_DEVICE"
             )
         self._device, self._chunks = str(device), chunks
 

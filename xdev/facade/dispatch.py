@@ -134,16 +134,17 @@ def refuse(name: str, **arrays: Any) -> None:
 
 
 MANY = 1 << 16  # elements: threads share no function of fewer
+#: The Fourier transforms along axes.
+TRANSFORMS = frozenset(
+    f"fft.{inverse}{name}"
+    for name in ("fft", "rfft", "hfft", "fftn", "rfftn")
+    for inverse in ("", "i")
+)
 #: How many may be worth several threads, of all arrays together.
 LARGE = {
     **dict.fromkeys(("sum", "max", "min", "mean", "std", "var"), 1 << 21),
     **dict.fromkeys(("astype", "concat"), 1 << 20),
-    **dict.fromkeys(("where", "take", "sort", "argsort"), MANY),
-    **{
-        f"fft.{inverse}{transform}": MANY
-        for transform in ("fft", "rfft", "hfft", "fftn", "rfftn")
-        for inverse in ("", "i")
-    },
+    **dict.fromkeys(("where", "take", "sort", "argsort", *TRANSFORMS), MANY),
 }
 
 

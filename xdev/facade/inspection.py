@@ -401,10 +401,8 @@ def _promoted(things: tuple[Any, ...]) -> Any:
 
 def _in_terms_of(library: Library, thing: Any) -> Any:
     """Return an array, number or data type as the library's function takes it."""
-    if type(thing) in PYTHON_SCALARS:
-        return thing
     if not has_dtype(thing):
-        return library.dtype(thing)
+        return thing if type(thing) in PYTHON_SCALARS else library.dtype(thing)
     at_home = library_of(thing, "result_type") is library
     return thing if at_home else library.dtype(thing.dtype)
 

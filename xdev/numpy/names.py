@@ -112,16 +112,13 @@ def full(
 
     An array as ``fill_value`` says the device, and is broadcast.
     """
-    value = fill_value if is_array(fill_value) else np.asarray(fill_value)
-    if like is device is None and is_array(fill_value):
+    given = is_array(fill_value)
+    value = fill_value if given else np.asarray(fill_value)
+    if given and like is device is None:
         like = fill_value
     kind = value.dtype if dtype is None else dtype
     out = empty(shape, kind, order, device=device, like=like)
-    out[...] = (
-        value[()]
-        if is_array(fill_value) or not value.ndim
-        else on_default_device(value)
-    )
+    out[...] = value[()] if given or not value.ndim else on_default_device(value)
     return out
 
 
@@ -178,10 +175,9 @@ def linspace(
 ) -> Any:
     """As ``numpy.linspace``, on the default device; arrays as ends say theirs."""
     if is_array(start) or is_array(stop) or retstep or axis:
-        options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype}
-        options |= {"axis": axis}
-        result = call("linspace", np.linspace, (start, stop, num), options)
-        return _on_device(result, device)
+        options = {"retstep": retstep, "dtype": dtype, "axis": axis}
+        args = start, stop, num, endpoint
+        return _on_device(call("linspace", np.linspace, args, options), device)
     kind = None if dtype is None else np.dtype(dtype)
     return xp.linspace(
         start, stop, num=num, endpoint=endpoint, dtype=kind, device=device
