@@ -159,10 +159,8 @@ class Device:
         return registry.backend(self.type).native(self.index)
 
     def __enter__(self) -> Never:
-        raise TypeError(
-            f"a Device is a name alone: the default device of a block is set by "
-            f"with xdev.use_device({str(self)!r}):"
-        )
+        way = f"with xdev.use_device({str(self)!r}):"
+        raise TypeError(f"a Device is a name; a block's default device is set by {way}")
 
     def __exit__(self, *error: object) -> None:
         """Nothing is entered; Python asks for it first."""
@@ -314,9 +312,7 @@ def devices() -> list[Device]:
     fakes = counts.pop("fake")
     if _config.device().startswith("fake"):
         counts["fake"] = fakes
-    return [
-        Device(f"{name}:{k}") for name, count in counts.items() for k in range(count)
-    ]
+    return [Device(f"{name}:{k}") for name, n in counts.items() for k in range(n)]
 
 
 def default_device() -> Device:

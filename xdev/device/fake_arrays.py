@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Values = np.ndarray[Any, Any]
+    Labelled = dict[str, Any]  # a call's arrays by what the call names them
 
 EXTENSION = 12  # dlpack.h: kDLExtDev
 DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
@@ -46,10 +47,8 @@ LEFT_OUT = frozenset(
 #: Parameters that NumPy's methods alone have.
 ONLY_NUMPYS = frozenset(("correction", "initial", "mean", "stable", "where"))
 #: Methods whose results are the host's.
-DOWNLOADS = (
-    *("item", "tobytes", "tolist"),
-    *("__bool__", "__int__", "__float__", "__complex__"),
-)
+NUMBERS_OF = ("__bool__", "__int__", "__float__", "__complex__")
+DOWNLOADS = ("item", "tobytes", "tolist", *NUMBERS_OF)
 #: Attributes that can be set.
 SETTABLE = ("imag", "real", "shape")
 #: By their names in NumPy's functions: the parameters that are integers of Python's, or
@@ -100,10 +99,8 @@ class FakeArray:
     def __init__(self, values: Values, device: Device) -> None:
         device_is_fake = isinstance(device, Device) and device.type == "fake"
         if not (device_is_fake and isinstance(values, np.ndarray)):
-            raise TypeError(
-                f"{type_name(values)} on {quoted(device)} makes no FakeArray: use "
-                f"xdev.asarray(x, device='fake')"
-            )
+            what = f"{type_name(values)} on {quoted(device)} makes no FakeArray"
+            raise TypeError(f"{what}: use xdev.asarray(x, device='fake')")
         if values.dtype.char not in DTYPES:
             message = f"arrays on {device} have no dtype {values.dtype}, as on CUDA"
             raise TypeError(message)
@@ -118,18 +115,14 @@ class FakeArray:
         """Return :mod:`xdev`."""
         versions = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
         if api_version not in versions:
-            raise ValueError(
-                f"there is no version {quoted(api_version)} here: use 2025.12"
-            )
+            raise ValueError(f"version {quoted(api_version)} is not here: use 2025.12")
         return sys.modules["xdev"]
 
     # -- what goes to the host -------------------------------------------------------
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            f"an array on {self.device} does not turn into a NumPy array unasked: copy "
-            f"it with xdev.to_numpy(x)"
-        )
+        what = f"an array on {self.device} does not turn into a NumPy array unasked"
+        raise TypeError(f"{what}: copy it with xdev.to_numpy(x)")
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
         way = advice_on(function)
@@ -139,16 +132,14 @@ class FakeArray:
             f"{self.device}: {more}copy it with xdev.to_numpy(x) first"
         )
 
-    def __array_ufunc__(
-        self, ufunc: Any, method: str, *inputs: Any, **options: Any
-    ) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
         """Serve the operators of NumPy's arrays and scalars, which call their ufunc."""
         first, *others = inputs
         if method != "__call__" or not isinstance(first, np.ndarray | np.generic):
             return self.__array_function__(ufunc)
         if not first.ndim:
             first = inputs[0][()]  # a scalar: NumPy compares it as an array
-        return run(ufunc.__name__, ufunc, first, *others, **options)
+        return run(ufunc.__name__, ufunc, first, *others, **how)
 
     def __dlpack__(
         self,
@@ -166,10 +157,8 @@ class FakeArray:
             It is not.
         """
         if dl_device != DLPACK_CPU or copy is False:
-            raise BufferError(
-                f"an array on {self.device} leaves it only as a copy: "
-                f"xdev.to_numpy(x), or xdev.to_device(x, 'cpu')"
-            )
+            text = f"an array on {self.device} leaves it only as a copy"
+            raise BufferError(f"{text}: xdev.to_numpy(x), or xdev.to_device(x, 'cpu')")
         announce(self.device, CPU, self.nbytes)
         return self._values.copy().__dlpack__(max_version=max_version)
 
@@ -209,9 +198,7 @@ class FakeArray:
         return str(self._values)
 
 
-def _unwrapped(
-    name: str, arrays: dict[str, Any], counts: bool, x: Any, label: str
-) -> Any:
+def _unwrapped(name: str, arrays: Labelled, counts: bool, x: Any, label: str) -> Any:
     """Return an argument with the values behind fake arrays; note all arrays."""
     kind = type(x)
     if isinstance(x, Remains):
@@ -220,13 +207,9 @@ def _unwrapped(
         return x
     if kind is tuple or kind is list:
         if label.count("[") == DEEPEST:
-            raise ValueError(
-                f"{name}: a list is in itself, or {DEEPEST} in one another"
-            )
-        return kind(
-            _unwrapped(name, arrays, counts, y, f"{label}[{i}]")
-            for i, y in enumerate(x)
-        )
+            raise ValueError(f"{name}: a list is in itself, or in {DEEPEST} others")
+        inside = partial(_unwrapped, name, arrays, counts)
+        return kind(inside(y, f"{label}[{i}]") for i, y in enumerate(x))
     if kind is FakeArray and counts:
         _refuse_integer(name, x, label)
     if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
@@ -240,13 +223,11 @@ def _refuse_integer(name: str, x: Any, label: str) -> None:
     if parameter in INTEGERS or (parameter in COUNTS and inside):
         kind = "bool" if parameter == "keepdims" else "int"
         way = f"tuple({label}.tolist())" if x.ndim else f"{kind}({label})"
-        raise TypeError(
-            f"{name}: {label} is an array on {x.device}, which turns into no {kind} of "
-            f"Python's unasked: pass {way}"
-        )
+        what = f"{label} is an array on {x.device}, which turns into no {kind} unasked"
+        raise TypeError(f"{name}: {what}: pass {way}")
 
 
-def _wrapped_result(arrays: dict[str, Any], result: Any, where: Device) -> Any:
+def _wrapped_result(arrays: Labelled, result: Any, where: Device) -> Any:
     """Return a result with fake arrays for what NumPy computed."""
     if isinstance(result, np.ndarray):
         for x in arrays.values():
@@ -261,9 +242,7 @@ def _wrapped_result(arrays: dict[str, Any], result: Any, where: Device) -> Any:
     return result
 
 
-def _mismatch(
-    name: str, arrays: dict[str, Any], odd: str, where: Device
-) -> DeviceMismatchError:
+def _mismatch(name: str, arrays: Labelled, odd: str, where: Device) -> Exception:
     there = _device(arrays[odd])
     ways, beside = [f"xdev.to_device({odd}, '{where}')"], "what is made"
     for label, x in arrays.items():
@@ -320,7 +299,7 @@ def run(
     TypeError
         An array stands where Python's integers belong.
     """
-    arrays: dict[str, Any] = {}
+    arrays: Labelled = {}
     inside = partial(_unwrapped, name, arrays, counts)
     first = names or tuple("xyz")
     labels = chain(first, (f"argument {number}" for number in count(len(first) + 1)))
@@ -448,10 +427,8 @@ class FakeNamespace(ModuleType):
         value = None if hidden else getattr(room, name, None)
         is_room = isinstance(value, ModuleType)
         if (value is None and name != "newaxis") or (is_room and name not in ROOMS):
-            raise AttributeError(
-                f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share; "
-                f"xdev.to_numpy(x) copies an array to the host"
-            )
+            text = f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share"
+            raise AttributeError(f"{text}; xdev.to_numpy(x) copies one to the host")
         if is_room:
             value = FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
         elif callable(value) and not isinstance(value, type):

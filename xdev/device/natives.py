@@ -182,10 +182,8 @@ def library_of_type(kind: type) -> str | None:
 def natives(library: str) -> Natives:
     """Return the devices of a library."""
     if library not in LIBRARIES:
-        message = (
-            f"no devices of {quoted(library)} are known: use one of {tuple(LIBRARIES)}"
-        )
-        raise ConfigurationError(message)
+        message = f"no devices of {quoted(library)} are known"
+        raise ConfigurationError(f"{message}: use one of {tuple(LIBRARIES)}")
     return LIBRARIES[library]
 
 

@@ -217,10 +217,8 @@ class Stream:
 
 def _check(event: object) -> None:
     if not isinstance(event, Event):
-        raise TypeError(
-            f"an event is expected, not {type_name(event)}: pass what "
-            f"stream.record() returns"
-        )
+        way = "pass what stream.record() returns"
+        raise TypeError(f"an event is expected, not {type_name(event)}: {way}")
 
 
 def _mismatch(what: str, one: Device, other: Device) -> DeviceMismatchError:
@@ -432,7 +430,5 @@ def handle_of(stream: object) -> int:
             return handle
     except TypeError:
         wrong = TypeError
-    raise wrong(
-        f"stream={quoted(stream)} is not the handle of a stream: use an int such as "
-        f"stream.ptr, or 0 for the default stream"
-    )
+    way = "use an int such as stream.ptr, or 0 for the default stream"
+    raise wrong(f"stream={quoted(stream)} is not the handle of a stream: {way}")

@@ -139,9 +139,7 @@ def map(  # noqa: A001 - its name in the contract
     return dask.elementwise(f, arrays, meta, name)
 
 
-def _check(
-    f: Callable[..., Any], arrays: tuple[Any, ...], options: dict[str, Any]
-) -> None:
+def _check(f: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse what has no collection, or has one by keyword, and kernels' keywords."""
     if not callable(f):
         raise TypeError(f"xdev.distributed.map: f is {quoted(f)}: give a function")
@@ -250,9 +248,8 @@ def _results(kernel: Kernel, rank: int, arrays: tuple[Any, ...]) -> int:
     code: Any = kernel.function.__code__
     inputs = len(arrays)
     names = code.co_varnames[rank + inputs : code.co_argcount]
-    blocks = [
-        np.empty((0,) * x.ndim, x.dtype) if hasattr(x, "ndim") else x for x in arrays
-    ]
+    made = ((x, getattr(x, "ndim", None)) for x in arrays)
+    blocks = [x if n is None else np.empty((0,) * n, x.dtype) for x, n in made]
     sample = np.empty((0,) * rank, np.result_type(*blocks))
     try:
         written = kernel.writes(rank, *blocks, *[sample] * len(names))

@@ -408,10 +408,7 @@ _POOLS: "dict[str, Callable[[SizeClass], bool]]" = {
 
 def keys_of(looks: list[PoolStats]) -> dict[str, int]:
     """Return the sum of some looks at ledgers under PyTorch's names."""
-    keys = {
-        key: sum(getattr(look, field) for look in looks)
-        for key, field in _TOTALS.items()
-    }
+    keys = {key: sum(getattr(look, f) for look in looks) for key, f in _TOTALS.items()}
     for pool, holds in _POOLS.items():
         classes = [each for look in looks for each in look.classes if holds(each)]
         for unit, (used, active, split) in _NAMES.items():

@@ -170,13 +170,11 @@ def pinned_array(
     --------
     >>> pinned_array((2,), np.dtype(object))
     Traceback (most recent call last):
-    TypeError: pinned memory cannot hold Python objects: object is not a plain dtype
+    TypeError: pinned memory cannot hold Python objects, dtype object
     """
     nbytes = size_of(shape, dtype)
     if dtype.hasobject:
-        raise TypeError(
-            f"pinned memory cannot hold Python objects: {dtype} is not a plain dtype"
-        )
+        raise TypeError(f"pinned memory cannot hold Python objects, dtype {dtype}")
     pool = registry.pool("cpu", "pinned")
     return _pooled(pool, shape, dtype, nbytes, order)
 
@@ -266,9 +264,7 @@ def record_stream(x: Any, stream: object) -> None:
         )
 
 
-def mark_uses(
-    operands: Iterable[Any], device: int | None = None, stream: Any = None
-) -> None:
+def mark_uses(xs: Iterable[Any], device: int | None = None, stream: Any = None) -> None:
     """Do as :func:`record_stream` for all CUDA arrays that the current stream uses.
 
     It costs little until there is a second stream. Who queues work on arrays, or on
@@ -276,17 +272,17 @@ def mark_uses(
     without it; ``stream`` the current stream there, from who knows it.
     """
     if stream is None:
-        if device is None and native.calls.are_of_current_stream(operands):
+        if device is None and native.calls.are_of_current_stream(xs):
             return
         current = _optional.cupy().cuda.get_current_stream
         stream = current() if device is None else current(device)
     handle = live_streams.see(stream)
     if live_streams.several and handle not in live_streams.captured:
-        _mark_all(operands, handle)
+        _mark_all(xs, handle)
 
 
-def _mark_all(operands: Iterable[Any], handle: int) -> None:
-    for x in operands:
+def _mark_all(xs: Iterable[Any], handle: int) -> None:
+    for x in xs:
         if isinstance(x, list | tuple):
             _mark_all(x, handle)
             continue

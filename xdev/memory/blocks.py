@@ -115,11 +115,9 @@ class Chunk:
         *("request", "reuses", "segment", "stream", "uses"),
     )
 
-    def __init__(
-        self, address: int, nbytes: int, segment: Segment, stream: int = 0
-    ) -> None:
+    def __init__(self, address: int, nbytes: int, segment: Segment) -> None:
         self.address, self.nbytes, self.segment = address, nbytes, segment
-        self.stream, self.reuses = stream, 0
+        self.stream, self.reuses = 0, 0
         self.request: int | None = None
         self.before: Chunk | None = None
         self.after: Chunk | None = None
@@ -129,10 +127,8 @@ class Chunk:
 
     def split(self, nbytes: int) -> Chunk:
         """Keep the first ``nbytes`` and return the rest as a chunk of its own."""
-        rest = Chunk(
-            self.address + nbytes, self.nbytes - nbytes, self.segment, self.stream
-        )
-        rest.before, rest.after = self, self.after
+        rest = Chunk(self.address + nbytes, self.nbytes - nbytes, self.segment)
+        rest.stream, rest.before, rest.after = self.stream, self, self.after
         if self.after is not None:
             self.after.before = rest
         self.after = rest
@@ -253,9 +249,8 @@ class Heap:
         """
         size = self.granted(nbytes)
         most = size if size > LARGE else inf
-        chunk = self.hit(nbytes, stream) or self._fitting(
-            nbytes, stream, anywhere, most
-        )
+        chunk = self.hit(nbytes, stream)
+        chunk = chunk or self._fitting(nbytes, stream, anywhere, most)
         if chunk is None:
             self.flush_bins()
             chunk = self._fitting(nbytes, stream, anywhere)

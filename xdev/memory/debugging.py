@@ -151,9 +151,9 @@ class GuardedSource:
             self._fill(chunk.address, FRESH, request)
             end = chunk.address + request
             self._fill(end, ZONE, chunk.nbytes - request)
-            self._live[chunk.address] = Holder(
-                chunk.address, request, chunk.nbytes, tracking.stack(4)
-            )
+            sizes = request, chunk.nbytes
+            holder = Holder(chunk.address, *sizes, tracking.stack(4))
+            self._live[chunk.address] = holder
         chunk.request = None  # not to be handed out again but by way of the quarantine
 
     def take_back(self, chunk: Chunk) -> None:
@@ -215,9 +215,7 @@ class GuardedSource:
 
     # -- looking ----------------------------------------------------------------------
 
-    def _check_free(
-        self, address: int, nbytes: int, holder: Holder | None = None
-    ) -> None:
+    def _check_free(self, address: int, nbytes: int, holder: object = None) -> None:
         whose = "" if holder is None else ", {at} B into {holder}"
         text = "free memory was written at {place:#x}" + whose
         self._look(address, nbytes, FREED, text, holder)
@@ -234,17 +232,15 @@ class GuardedSource:
         text = "memory was written {left} B before {holder}"
         self._look(address - self._lead, self._lead, ZONE, text, holder)
 
-    def _look(
-        self, address: int, nbytes: int, byte: int, text: str, holder: object
-    ) -> None:
+    def _look(self, base: int, nbytes: int, byte: int, text: str, whose: Any) -> None:
         """Tell of damaged memory, and mend it, so that it is told once."""
         for start in range(0, nbytes, PIECE):
-            piece = self._read(address + start, min(PIECE, nbytes - start))
+            piece = self._read(base + start, min(PIECE, nbytes - start))
             if piece != bytes((byte,)) * len(piece):  # quick; the place is not
                 at = start + len(piece) - len(piece.lstrip(bytes((byte,))))
-                self._fill(address + at, byte, nbytes - at)
-                place, left = address + at, nbytes - at
-                found = text.format(at=at, place=place, left=left, holder=holder)
+                self._fill(base + at, byte, nbytes - at)
+                place, left = base + at, nbytes - at
+                found = text.format(at=at, place=place, left=left, holder=whose)
                 FINDINGS.append(f"{self.name}: {found}")
                 return
 

@@ -67,12 +67,10 @@ class History(hooks.Listener):
         """Note a segment given back."""
         self._note(state, "segment_free", address, nbytes)
 
-    def _note(
-        self, state: Any, action: str, address: int, nbytes: int, **more: Any
-    ) -> None:
+    def _note(self, state: Any, action: str, at: int, nbytes: int, **more: Any) -> None:
         event = {
             "action": action,
-            "addr": address,
+            "addr": at,
             "size": nbytes,
             "stream": 0,
             "time_us": time_ns() // 1000,
@@ -179,11 +177,8 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
         described = {at: _frames(frames) for at, frames in makers.items()}
         segments += _segments(pool, number, described)
         traces.append([told for event in mine for told in _events(event)])
-    return {
-        "segments": segments,
-        "device_traces": traces,
-        "pools": [pool.name for pool in pools],
-    }
+    names = [pool.name for pool in pools]
+    return {"segments": segments, "device_traces": traces, "pools": names}
 
 
 def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
@@ -271,9 +266,7 @@ class State(NamedTuple):
         return sum(self.segments.values())
 
 
-def state_after(
-    snapshot: Mapping[str, Any], number: int, count: int | None = None
-) -> State:
+def state_after(snapshot: Event, number: int, count: int | None = None) -> State:
     """Return what was after the first ``count`` recorded events of a pool.
 
     None: after all, as the snapshot shows it.
@@ -298,9 +291,7 @@ def state_after(
     return State(blocks, segments, frames)
 
 
-def timeline(
-    snapshot: Mapping[str, Any], number: int
-) -> tuple[list[float], list[int], list[int]]:
+def timeline(snapshot: Event, number: int) -> tuple[list[float], list[int], list[int]]:
     """Return when each recorded event of a pool was, since the first [s].
 
     And the bytes in use and the bytes held after it [B].

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk, Policy
     from xdev.memory.sources import Source
 
+    Acquire = Callable[[int], "Block"]
+
 ADDRESSES = 1 << 63  # no request is as large as this [B]
 
 
@@ -336,9 +338,7 @@ class Pool:
         """
         state = self.state
         state.sweep()
-        return state.look(
-            lambda heap, ledger: ledger.look(*ChunkStates(state, heap).count())
-        )
+        return state.look(lambda h, ledger: ledger.look(*ChunkStates(state, h).count()))
 
     @property
     def budget(self) -> Budget:
@@ -435,9 +435,7 @@ class Arena:
         # with their last reference.
         self._blocks: dict[int, Block] = {}
 
-    def take(
-        self, acquire: Callable[[int], Block], nbytes: int, stream: int = 0
-    ) -> Part:
+    def take(self, acquire: Acquire, nbytes: int, stream: int = 0) -> Part:
         """Return a part for work on a stream; where none is free, of a block acquired.
 
         What another stream of the capture gave back is not handed out: nothing orders

@@ -126,10 +126,8 @@ def refusal(state: PoolState, nbytes: int, library: str = "") -> OutOfMemoryErro
     for listener in state.listeners:
         listener.refused(state, nbytes)
         holders = holders or listener.largest(state, HOLDERS)
-    held, limit = state.ledger, state.budget.limit
-    return OutOfMemoryError(
-        state.name, nbytes, held.allocated, held.reserved, limit, holders, library
-    )
+    held = state.ledger.allocated, state.ledger.reserved, state.budget.limit
+    return OutOfMemoryError(state.name, nbytes, *held, holders, library)
 
 
 def _taken(queue: deque[T]) -> Iterator[T]:

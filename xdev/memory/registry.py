@@ -130,11 +130,8 @@ def selected(device: object = None, kind: str | None = None) -> list[Pool]:
     where = None if device is None else owner(device, kind)
     if where is None and kind not in (None, *ALL_KINDS):
         raise _unknown(kind, ALL_KINDS, "there is")
-    return [
-        pool
-        for (device, name), pool in everything().items()
-        if where in (None, device) and kind in (None, name)
-    ]
+    pools = everything().items()
+    return [p for (d, k), p in pools if where in (None, d) and kind in (None, k)]
 
 
 def everything() -> dict[tuple[Device, str], Pool]:

@@ -77,11 +77,7 @@ class PoolState:
     """One source's memory under one policy, and as much as the budget lets it be."""
 
     def __init__(
-        self,
-        source: Source | AsyncSource,
-        policy: Policy,
-        budget: Budget,
-        name: str,
+        self, source: Source | AsyncSource, policy: Policy, budget: Budget, name: str
     ) -> None:
         self.source, self.policy, self.budget, self.name = source, policy, budget, name
         self.upstream = Upstream(self)
@@ -350,9 +346,8 @@ class PoolState:
 
         ``least`` is :meth:`Heap.steal`'s.
         """
-        chunk = self.decide(
-            lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
-        )
+        how = nbytes, stream, least
+        chunk = self.decide(lambda heap: self._admitted(heap, heap.steal(*how)))
         if chunk is None:
             return None
         self.source.wait(stream, self.source.record(chunk.stream))
@@ -456,9 +451,8 @@ class PoolState:
 
         With ``least`` they are counted as trims.
         """
-        segments = (
-            self.decide(lambda heap: heap.take_free_segments(nbytes, least)) or []
-        )
+        take = methodcaller("take_free_segments", nbytes, least)
+        segments: list[Segment] = self.decide(take) or []
         total = sum(map(self.upstream.take_back, segments))
         self.upstream.update_budget()
 

@@ -192,10 +192,8 @@ def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
         return source
     if not hasattr(source, "in_stream_order"):
         name = getattr(source, "name", type(source).__name__)
-        message = f"{name} has no memory in stream order, which policy 'async' needs"
-        raise ConfigurationError(
-            f"{message}: use 'split', 'binned', 'simple' or 'none'"
-        )
+        text = f"{name} has no memory in stream order, which policy 'async' needs"
+        raise ConfigurationError(f"{text}: use 'split', 'binned', 'simple' or 'none'")
     stream_ordered: AsyncSource = source.in_stream_order()
     return stream_ordered
 

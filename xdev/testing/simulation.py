@@ -102,9 +102,8 @@ class Queue:
 def checked(x: T, kind: type[T]) -> T:
     """Return an object if it is of a kind, or raise TypeError."""
     if not isinstance(x, kind):
-        raise TypeError(
-            f"{type_name(x)} is no {kind.__name__}: make one by a SimulatedDevice"
-        )
+        wanted = f"{kind.__name__} made by a SimulatedDevice"
+        raise TypeError(f"{type_name(x)} is no {wanted}")
     return x
 
 
@@ -467,9 +466,7 @@ class SimulatedDevice:
         if not tenant.current:  # the bytes are somebody else's by now
             conflicts.append((handle, True))
         place = tenant.address, tenant.nbytes, handle
-        self.hazards += [
-            Hazard(*place, before, write, wrote) for before, wrote in conflicts
-        ]
+        self.hazards += [Hazard(*place, at, write, wrote) for at, wrote in conflicts]
         if queue is not None:  # all work to come is after what the host did
             tenant.own[write][queue.serial] = queue.count
 

@@ -87,23 +87,18 @@ def check_agreement(
     """
     (name, expected), (other, actual) = first, second
     if said := _difference(expected, actual, rtol):
-        raise ResultsDifferError(
-            f"{name!r} and {other!r} return different results: {said}"
-        )
+        both = f"{name!r} and {other!r}"
+        raise ResultsDifferError(f"{both} return different results: {said}")
 
 
-def _difference(
-    expected: object, actual: object, rtol: float | None, place: str = ""
-) -> str:
+def _difference(expected: Any, actual: Any, rtol: float | None, place: str = "") -> str:
     """Say in words where and how two results differ; nothing where they agree."""
     where = f"in part {place} " if place else ""
     if isinstance(expected, dict) and isinstance(actual, dict):
         if expected.keys() != actual.keys():
             return f"{where}parts {[*expected]} against {[*actual]}"
-        parts = (
-            _difference(part, actual[key], rtol, f"{place}[{key!r}]")
-            for key, part in expected.items()
-        )
+        pairs = ((key, part, actual[key]) for key, part in expected.items())
+        parts = (_difference(x, y, rtol, f"{place}[{key!r}]") for key, x, y in pairs)
         return next(filter(None, parts), "")
     if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
         same = type(expected) is type(actual) and expected == actual
@@ -365,10 +360,8 @@ class Comparison(verdict.Report):
 
     def _repr_html_(self) -> str:
         """Return the table, each candidate's runs, and the notes, for a notebook."""
-        rows = [
-            (row.name, [row.timing.average], row.timing.timings, row.timing.spread)
-            for row in self.rows
-        ]
+        timings = [(row.name, row.timing) for row in self.rows]
+        rows = [(name, [t.average], t.timings, t.spread) for name, t in timings]
         plot = _html.bars("mean time of a call, and that in each run", rows)
         return _html.table(self.cells()) + plot + _html.notes(self.notes())
 

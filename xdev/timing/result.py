@@ -171,10 +171,8 @@ class Timing:
         sentences = []
         if self.launch_bound:
             launch = format_time(min(self.launch), self.precision)
-            sentences.append(
-                f"launch-bound: the device waited for the host, where a call takes "
-                f"{launch}"
-            )
+            waited = "the device waited for the host, where a call takes"
+            sentences.append(f"launch-bound: {waited} {launch}")
         if self.waits:
             sentences.append(
                 "each call waits for the device: it copies to the host, synchronises, "
@@ -185,11 +183,9 @@ class Timing:
                 "work went on after that of the current stream, and device time leaves "
                 "it out: time inside `with stream:`"
             )
-        first = self.compile_time
-        if first > max(LONG_FIRST, FIRST_TIMES * self.worst):
-            sentences.append(
-                f"the first call took {format_time(first)}, which is in no figure"
-            )
+        if self.compile_time > max(LONG_FIRST, FIRST_TIMES * self.worst):
+            first = format_time(self.compile_time)
+            sentences.append(f"the first call took {first}, which is in no figure")
         return sentences
 
     @property
@@ -202,20 +198,16 @@ class Timing:
         """Return the line that IPython's ``%timeit`` prints for these numbers."""
         runs = f"{self.repeat} run{'' if self.repeat == 1 else 's'}"
         loops = f"{self.loops:,} loop{'' if self.loops == 1 else 's'}"
-        return (
-            f"{self.spread} per loop "
-            f"(mean {plus_minus()} std. dev. of {runs}, {loops} each)"
-        )
+        mean = f"mean {plus_minus()} std. dev. of {runs}, {loops} each"
+        return f"{self.spread} per loop ({mean})"
 
     def _repr_html_(self) -> str:
         """Return the text, the runs of each clock, and the notes, for a notebook."""
         clocks = {"wall": self.wall}
         if self.queued:
             clocks |= {"device": self.device, "launch": self.launch}
-        rows = [
-            (name, [fmean(runs)], runs, format_time(fmean(runs), self.precision))
-            for name, runs in clocks.items()
-        ]
+        means = [(name, runs, fmean(runs)) for name, runs in clocks.items()]
+        rows = [(n, [m], runs, format_time(m, self.precision)) for n, runs, m in means]
         plot = _html.bars("time of a call in each run", rows)
         return _html.preformatted(str(self)) + plot + _html.notes(self.notes)
 

@@ -363,9 +363,8 @@ def whole(count: object, name: str, least: int = 1) -> int:
         number = index(count)  # type: ignore[arg-type]
         if number >= least and not isinstance(count, bool):
             return number
-    raise ValueError(
-        f"{name} must be a whole number of at least {least}, not {quoted(count)}"
-    )
+    wanted = f"a whole number of at least {least}"
+    raise ValueError(f"{name} must be {wanted}, not {quoted(count)}")
 
 
 def timeit(
@@ -447,16 +446,11 @@ def timeit(
                 error.add_note("a statement sees your variables with globals=globals()")
             raise
     elif not callable(f):
-        kind = type(f).__name__
-        raise TypeError(
-            f"timeit takes a function and its arguments, as xdev.timeit(f, x), not a "
-            f"{kind}"
-        )
+        takes = "timeit takes a function and its arguments, as xdev.timeit(f, x)"
+        raise TypeError(f"{takes}, not a {type(f).__name__}")
     elif setup != "pass" or globals is not None:
-        raise TypeError(
-            "setup and globals are for statements: give a function its arguments, "
-            "timeit(f, x, y)"
-        )
+        way = "give a function its arguments, timeit(f, x, y)"
+        raise TypeError(f"setup and globals are for statements: {way}")
     else:
         call = partial(f, *args) if args else f
         candidate = begin(call, device, args, timer)[0]

@@ -170,11 +170,11 @@ class Sweep(Report):
     def cells(self) -> list[list[str]]:
         """Return the table's text, cell by cell; the first row is the head."""
         times = self._all_times().values()
-        rows = [
-            [f"{n:,}", *(format_time(median(t[n])) if n in t else "" for t in times)]
-            for n in self.sizes
-        ]
-        return [["n", *self.names], *rows]
+        rows = [["n", *self.names]]
+        for n in self.sizes:
+            row = (format_time(median(t[n])) if n in t else "" for t in times)
+            rows.append([f"{n:,}", *row])
+        return rows
 
     def crossovers(self) -> list[str]:
         """Say of the first and each other candidate which overtakes the other where."""
@@ -201,19 +201,14 @@ def crossovers(times: Mapping[str, Runs]) -> list[str]:
     first, *others = times
     pairs = [pair for name in others for pair in ((name, first), (first, name))]
     crossings = ((*pair, _crossover(*(times[name] for name in pair))) for pair in pairs)
-    return [
-        f"{name} is faster than {other} from n = {at:,.0f} on"
-        for name, other, at in crossings
-        if at is not None
-    ]
+    text = "{} is faster than {} from n = {:,.0f} on"
+    return [text.format(*each) for each in crossings if each[-1] is not None]
 
 
 def _crossover(one: Runs, other: Runs) -> float | None:
     """Return the size from which on the first has the shorter times [s]."""
-    points = [
-        (n, log(median(one[n]) / median(other[n])))
-        for n in sorted(one.keys() & other.keys())
-    ]
+    common = sorted(one.keys() & other.keys())
+    points = [(n, log(median(one[n]) / median(other[n]))) for n in common]
     if not points or points[-1][1] >= -log(MARGIN):
         return None
     for (left, before), (right, after) in reversed(list(pairwise(points))):
@@ -238,9 +233,8 @@ def draw(times: Mapping[str, Runs], path: Path | str | IO[bytes]) -> None:
     lines = []
     for number, runs in enumerate(times.values()):
         sizes = list(runs)
-        low, middle, high = (
-            [1e6 * of(runs[n]) for n in sizes] for of in (min, median, max)
-        )
+        ends = min, median, max
+        low, middle, high = ([1e6 * end(runs[n]) for n in sizes] for end in ends)
         style = f".{STYLES[number // 10 % len(STYLES)]}C{number % 10}"  # of ten colours
         lines += axes.plot(sizes, middle, style)
         axes.fill_between(sizes, low, high, color=lines[-1].get_color(), alpha=0.2)
@@ -306,9 +300,8 @@ def sweep(
     """
     way = 'sweep(lambda n: {"name": function without arguments, ...}, sizes)'
     if not callable(candidates):
-        raise TypeError(
-            f"sweep takes a function of a size, {way}, not {quoted(candidates)}"
-        )
+        given = quoted(candidates)
+        raise TypeError(f"sweep takes a function of a size, {way}, not {given}")
     if not isinstance(sizes, Iterable):
         raise TypeError(f"sweep takes several sizes, {way}, not {quoted(sizes)}")
     ordered = tuple(sorted({whole(n, "sweep needs sizes: each") for n in sizes}))

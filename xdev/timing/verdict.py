@@ -17,6 +17,8 @@ from xdev.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    Record = Mapping[str, Any]
+
 WHOLE = 100  # from so many GB/s on without a point
 GAP = 2  # spaces between columns
 
@@ -272,22 +274,19 @@ class Changes(Report):
         return [f"{name}: too few runs for a verdict, now or then" for name in few]
 
 
-def changes(
-    record: Mapping[str, Any], baseline: Path | str | Mapping[str, Any]
-) -> Changes:
+def changes(record: Record, baseline: Path | str | Record) -> Changes:
     """Compare two records of ``environment`` and ``rows``, or the new with a file."""
     then = read_record(baseline)
     check_baseline(record["environment"], record["rows"], then)
-    new, old = (
-        {row["name"]: row["samples"] for row in each["rows"]} for each in (record, then)
-    )
+    rows = record["rows"], then["rows"]
+    new, old = ({row["name"]: row["samples"] for row in each} for each in rows)
     both = [name for name in new if name in old]
     ratios = {n: ratio_of_unpaired(new[n], old[n]) for n in both}
     added, gone = (tuple(n for n in each if n not in both) for each in (new, old))
     return Changes(ratios, added, gone)
 
 
-def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
+def read_record(baseline: Path | str | Record) -> Record:
     """Return a record, of a file or as it is.
 
     Raises
@@ -304,7 +303,7 @@ def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
             record = json.loads(Path(baseline).read_text(encoding="utf-8"))
     match record:
         case {"environment": {}, "rows": [*rows]} if all(map(_is_row, rows)):
-            return cast("Mapping[str, Any]", record)
+            return cast("Record", record)
     raise ConfigurationError(
         f"{where} is not a record of compare, sweep or bench: JSON of an "
         f"'environment', and of 'rows' with a 'name' and times as 'samples'"
@@ -321,22 +320,18 @@ def _is_row(row: object) -> bool:
     return False
 
 
-def check_baseline(
-    environment: Mapping[str, Any],
-    rows: Iterable[Mapping[str, Any]],
-    baseline: Mapping[str, Any],
-) -> None:
+def check_baseline(now: Record, rows: Iterable[Record], baseline: Record) -> None:
     """Refuse a baseline of another machine, device or kind of measurement.
 
-    ``environment`` and ``rows`` are the new measurement's. What the baseline does not
-    say is taken to be the same.
+    ``now`` and ``rows`` are the new measurement's environment and rows. What the
+    baseline does not say is taken to be the same.
 
     Raises
     ------
     ConfigurationError
         The text says what is not the same.
     """
-    check_machine(environment, baseline)
+    check_machine(now, baseline)
     conditions = {row["name"]: row.get("conditions") for row in baseline["rows"]}
     for row in rows:
         then = conditions.get(row["name"]) or {}
@@ -345,7 +340,7 @@ def check_baseline(
             _check_same(what, value, then.get(key))
 
 
-def check_machine(environment: Mapping[str, Any], baseline: Mapping[str, Any]) -> None:
+def check_machine(environment: Record, baseline: Record) -> None:
     """Refuse a baseline of another machine: what needs no measurement."""
     for key in MACHINE:
         before = baseline["environment"].get(key)
@@ -354,10 +349,8 @@ def check_machine(environment: Mapping[str, Any], baseline: Mapping[str, Any]) -
 
 def _check_same(what: str, now: object, before: object) -> None:
     if None not in (now, before) and now != before:
-        raise ConfigurationError(
-            f"the baseline is of another {what} being {before!r}, not {now!r}: save a "
-            "new one here"
-        )
+        other = f"another {what} being {before!r}, not {now!r}"
+        raise ConfigurationError(f"the baseline is of {other}: save a new one here")
 
 
 def writable(name: Path | str) -> Path:

@@ -208,10 +208,8 @@ def _own(rule: OwnRule) -> Rule:
 
         rebuilt = rule(watched, whole)
         if rebuilt is None:
-            raise TypeError(
-                f"the rule for {type(whole).__name__} returned None: let it return "
-                f"what it made of the moved parts"
-            )
+            name, way = type(whole).__name__, "return what it made of the moved parts"
+            raise TypeError(f"the rule for {name} returned None: let it {way}")
         return rebuilt if any_moved else whole
 
     return keep
@@ -412,13 +410,11 @@ class _Adapt:
         array([1., 1.])
         """
         if not isinstance(kind, type):
-            raise TypeError(
-                f"adapt.register takes a type, not {quoted(kind)}: pass type(x)"
-            )
+            text = f"adapt.register takes a type, not {quoted(kind)}: pass type(x)"
+            raise TypeError(text)
         if kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES:
-            raise TypeError(
-                f"adapt has its own rule for {kind.__name__}: register a class of yours"
-            )
+            own = f"adapt has its own rule for {kind.__name__}"
+            raise TypeError(f"{own}: register a class of yours")
 
         def add(rule: OwnRule) -> OwnRule:
             with _lock:

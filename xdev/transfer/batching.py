@@ -190,10 +190,9 @@ class Feed:
         One more is uploaded once the work queued so far is done, with those before.
         """
         if os.getpid() != self._process:
-            raise XdevError(
-                "this iterator of batches is the parent process's, whose thread is "
-                "not here: call xdev.batches(...) after the fork"
-            )
+            whose = "the parent process's, whose thread is not here"
+            way = "call xdev.batches(...) after the fork"
+            raise XdevError(f"this iterator of batches is {whose}: {way}")
         self._credits.put(self._queued_so_far())
         parcel = self._ready.get()
         if isinstance(parcel, BaseException):

@@ -256,10 +256,8 @@ def _check_stream(stream: Stream, source: Device, target: Device) -> None:
     owner = source if target.type == "cpu" else target
     # A backend's own stream, such as CuPy's, is not asked for its device.
     if not (hasattr(stream, "ptr") and hasattr(stream, "__enter__")):
-        raise TypeError(
-            f"stream= is of type {type(stream).__name__}: pass a stream, "
-            f"xdev.Stream('{owner}')"
-        )
+        kind, way = type(stream).__name__, f"pass a stream, xdev.Stream('{owner}')"
+        raise TypeError(f"stream= is of type {kind}: {way}")
     if isinstance(stream, Stream) and stream.device != owner:
         raise DeviceMismatchError(
             f"stream= is of {stream.device}, but the copy is {owner}'s: pass one of "
@@ -370,9 +368,8 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
     except (SyntaxError, TypeError) as error:
-        raise TypeError(
-            f"NumPy and CuPy have no dtype {quoted(name)}: {way}"
-        ) from error
+        text = f"NumPy and CuPy have no dtype {quoted(name)}: {way}"
+        raise TypeError(text) from error
 
 
 def computed(x: Any) -> Any:
@@ -398,10 +395,8 @@ def refuse_mask(x: Any) -> None:
     """Refuse an array whose mask a copy does not have."""
     kind = type(x)
     if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(x, "mask"):
-        raise TypeError(
-            f"the mask of a {kind.__name__} would be lost: pass x.filled(value), or "
-            "x.data and x.mask each"
-        )
+        way = "pass x.filled(value), or x.data and x.mask each"
+        raise TypeError(f"the mask of a {kind.__name__} would be lost: {way}")
 
 
 def host_values(x: Any) -> np.ndarray[Any, Any]:

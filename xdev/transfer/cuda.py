@@ -264,10 +264,9 @@ def _host_queue() -> Any:
     """
     queue = _queue()
     if live_streams.captured and queue.is_capturing():
-        raise CaptureError(
-            "a graph has no copies between the host and the device: make them before "
-            "it is captured, or after a replay"
-        )
+        way = "make them before it is captured, or after a replay"
+        text = "a graph has no copies between the host and the device"
+        raise CaptureError(f"{text}: {way}")
     return queue
 
 

@@ -107,10 +107,8 @@ def _empty(
     shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
 ) -> Any:
     if dtype.hasobject:
-        raise TypeError(
-            f"pinned memory cannot hold Python objects: {dtype} is not a plain dtype; "
-            f'convert them to numbers first, as in x.astype("float64")'
-        )
+        way = 'convert them to numbers first, as in x.astype("float64")'
+        raise TypeError(f"pinned memory cannot hold Python objects, {dtype}: {way}")
     drop_done()
     if Device("cuda").available:
         return pinned_array(shape, dtype, order)
@@ -150,10 +148,8 @@ def pin(x: Any) -> Any:
     """
     refuse("xdev.pin", x)
     if not isinstance(x, np.ndarray):
-        raise TypeError(
-            f"only NumPy arrays can be pinned, not {type(x).__name__}: bring it to the "
-            f"host first, xdev.pin(xdev.to_numpy(x))"
-        )
+        text = f"only NumPy arrays can be pinned, not {type(x).__name__}: bring it to"
+        raise TypeError(f"{text} the host first, xdev.pin(xdev.to_numpy(x))")
     if is_pinned(x):
         return x
     refuse_mask(x)
@@ -310,10 +306,9 @@ def staged(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Arr
             with suppress(Exception):  # a device that is lost: the first error says it
                 queue.synchronize()
     if error:
-        raise XdevError(
-            f"cuda:{index}: a copy of {packed.nbytes:,} B failed at byte {at:,}: "
-            f"{explain(error)}"
-        )
+        reason = cuda.driver.CUDADriverError(error)  # its name and text
+        copy = f"cuda:{index}: a copy of {packed.nbytes:,} B"
+        raise XdevError(f"{copy} failed at byte {at:,}: {reason}")
     return slots
 
 
@@ -322,8 +317,3 @@ def addresses() -> list[int]:
     """Return the addresses of the driver's functions that a copy calls."""
     functions = [getattr(driver_library(), name) for name in FUNCTIONS]
     return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
-
-
-def explain(status: int) -> str:
-    """Return the name and the text of an error of the driver's."""
-    return str(_optional.cupy().cuda.driver.CUDADriverError(status))

@@ -139,10 +139,8 @@ def resource_type() -> Any:
 
         def allocate(self, size: int, *, stream: Any = None) -> Any:
             """Return a buffer whose block belongs to a stream."""
-            address = self.take(size, _handle(stream))
-            return core.Buffer.from_handle(
-                ptr=address, size=size, mr=self, stream=stream
-            )
+            at = self.take(size, _handle(stream))
+            return core.Buffer.from_handle(ptr=at, size=size, mr=self, stream=stream)
 
         def take(self, size: int, stream: int) -> int:
             """Return the address of a block that belongs to a stream."""

@@ -130,11 +130,10 @@ class CudaAsyncSource:
         self._plain = source
         self._cuda = _optional.cupy().cuda
         self._runtime = runtime = self._cuda.runtime
-        if not runtime.deviceGetAttribute(
-            runtime.cudaDevAttrMemoryPoolsSupported, self.index
-        ):
-            message = f"{self.name} has no stream-ordered memory, which policy 'async' "
-            raise ConfigurationError(f"{message}needs: use 'split'")
+        supports = runtime.cudaDevAttrMemoryPoolsSupported
+        if not runtime.deviceGetAttribute(supports, self.index):
+            text = f"{self.name} has no stream-ordered memory: policy 'async' needs it"
+            raise ConfigurationError(f"{text}: use 'split'")
         props = runtime.MemPoolProps(
             runtime.cudaMemAllocationTypePinned,
             runtime.cudaMemHandleTypeNone,

@@ -150,9 +150,7 @@ class Measurements:
             text = json.dumps(document, indent=1)
             self.path.write_text(f"{text}\n", encoding="utf-8")
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the times."""
         if not self.entries:
             return
@@ -162,9 +160,8 @@ class Measurements:
         for entry in self.entries:
             stats = entry["stats"]
             times = (format_time(stats[key]) for key in ("median", "min", "max"))
-            terminalreporter.write_line(
-                "{}: {} ({} to {})".format(entry["fullname"], *times)
-            )
+            text = "{}: {} ({} to {})".format(entry["fullname"], *times)
+            terminalreporter.write_line(text)
 
 
 def _parse(text: str) -> list[str]:
@@ -222,9 +219,8 @@ def reasons_of(markers: Iterable[Any]) -> dict[str, str]:
         reason, listed = keywords.pop("reason", None), keywords.pop("exceptions", ())
         exceptions = {listed} if isinstance(listed, str) else set(listed)
         if len(marker.args) > 1 or (marker.args and (keywords or exceptions)):
-            raise ValueError(
-                f"the marker takes one backend and a reason, or keywords: {marker}"
-            )
+            way = "the marker takes one backend and a reason, or keywords"
+            raise ValueError(f"{way}: {marker}")
         for name in (*marker.args, *exceptions):
             if not isinstance(name, str) or name not in BACKENDS:
                 valid = ", ".join(BACKENDS)
@@ -286,10 +282,8 @@ class Benchmark:
             Something was timed in this test before.
         """
         if self.timing is not None:
-            raise RuntimeError(
-                "xdev_benchmark times one thing in a test: make it two tests, or use "
-                "xdev.timing.compare"
-            )
+            way = "make it two tests, or use xdev.timing.compare"
+            raise RuntimeError(f"xdev_benchmark times one thing in a test: {way}")
         from xdev.timing.sampling import begin
 
         candidate, result = begin(partial(f, *args, **kwargs), arguments=args)
