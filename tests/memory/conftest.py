@@ -120,7 +120,8 @@ def cgroups(tmp_path, monkeypatch):
 
     monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "membership")
     monkeypatch.setattr(host, "CGROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(host, "_machine_total", lambda: [MACHINE])
+    pages = {"SC_PHYS_PAGES": MACHINE, "SC_PAGE_SIZE": 1}
+    monkeypatch.setattr(host.os, "sysconf", pages.__getitem__)
     return make
 
 

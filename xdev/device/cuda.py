@@ -161,8 +161,8 @@ class CudaBackend(Backend):
         except runtime.CUDARuntimeError as error:
             if (reason := self.reason(0)) is None:
                 raise
-            message = f"cuda:0 cannot be used: {reason}"
-            raise DeviceUnavailableError(message) from error
+            text = f"cuda:0 cannot be used: {reason}"
+            raise DeviceUnavailableError(text) from error
         return None if index < 0 else index
 
     def index_of_memory(self, address: int, shape: tuple[int, ...]) -> int | None:

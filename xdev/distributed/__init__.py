@@ -37,6 +37,7 @@ else:
 
 __all__ = ["WorkerPlugin", "local_cluster", "map", "memory_status"]
 __dir__ = __all__.copy  # what Tab shows
+MAP = "xdev.distributed.map"  # in errors
 
 
 def map(  # noqa: A001 - its name in the contract
@@ -98,10 +99,8 @@ def map(  # noqa: A001 - its name in the contract
     """
     _check(f, arrays, options)
     if not isinstance(depth, Integral | list | tuple | dict):
-        raise TypeError(
-            f"xdev.distributed.map: depth is {quoted(depth)}, and must be an int, a "
-            f"sequence of ints, or a dict of them by axis"
-        )
+        kinds = "an int, a sequence of ints, or a dict of them by axis"
+        raise TypeError(f"{MAP}: depth is {quoted(depth)}, and must be {kinds}")
     originals, arrays = arrays, tuple(dask.lift(x) for x in arrays)
     name = str(getattr(f, "__name__", "map")).strip("<>")  # of tasks
     if isinstance(f, Kernel):
@@ -115,10 +114,8 @@ def map(  # noqa: A001 - its name in the contract
     shapes = {"chunks": chunks, "drop_axis": drop_axis, "new_axis": new_axis}
     shapes = {option: value for option, value in shapes.items() if value is not None}
     if several and (depth or shapes):
-        raise ValueError(
-            "xdev.distributed.map: a function of several results has no depth= and "
-            "no other shapes: map one for each result"
-        )
+        no = "has no depth= and no other shapes: map one for each result"
+        raise ValueError(f"{MAP}: a function of several results {no}")
     dtypes = tuple(x.dtype for x in meta) if several else meta.dtype
     da = _optional.dask_array()
     like = {} if several else {"meta": meta, "dtype": meta.dtype, "token": name}
@@ -142,19 +139,15 @@ def map(  # noqa: A001 - its name in the contract
 def _check(f: Any, arrays: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse what has no collection, or has one by keyword, and kernels' keywords."""
     if not callable(f):
-        raise TypeError(f"xdev.distributed.map: f is {quoted(f)}: give a function")
+        raise TypeError(f"{MAP}: f is {quoted(f)}: give a function")
     if not any(is_collection(x) for x in arrays):
-        raise TypeError(
-            "xdev.distributed.map: none of the arrays is a collection of Dask's: make "
-            "one, xdev.asarray(x, chunks=...), or call f(x)"
-        )
+        way = "make one, xdev.asarray(x, chunks=...), or call f(x)"
+        raise TypeError(f"{MAP}: none of the arrays is a collection of Dask's: {way}")
     for name, value in options.items():
         if is_collection(value) or isinstance(f, Kernel):
             what = "a kernel's argument" if isinstance(f, Kernel) else "a collection"
-            raise TypeError(
-                f"xdev.distributed.map: {name}= is {what}, which goes by place: "
-                f"xdev.distributed.map(f, x, {name})"
-            )
+            way = f"{MAP}(f, x, {name})"
+            raise TypeError(f"{MAP}: {name}= is {what}, which goes by place: {way}")
 
 
 def _learnt(f: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
@@ -163,17 +156,15 @@ def _learnt(f: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
         with np.errstate(all="ignore"):
             output = f(*[dask.without_elements(x) for x in arrays])
     except Exception as error:
+        raised = f"it raised {type(error).__name__}: {error}. Give dtype="
         raise TypeError(
-            f"xdev.distributed.map calls f with arrays of size 0 to learn the result's "
-            f"data type, and it raised {type(error).__name__}: {error}. Give dtype="
+            f"{MAP} calls f with arrays of size 0 to learn the data type, and {raised}"
         ) from error
     results = output if isinstance(output, tuple) else (output,)
     for result in results:
         if not hasattr(result, "dtype"):
-            raise TypeError(
-                f"xdev.distributed.map: f returned {type(result).__name__}, and must "
-                f"return an array, or a tuple of arrays"
-            )
+            what = f"f returned {type(result).__name__}, and must return"
+            raise TypeError(f"{MAP}: {what} an array, or a tuple of arrays")
     return output
 
 
@@ -210,10 +201,8 @@ def _on_blocks(f: Callable[..., Any], dtypes: Any, alike: bool, *blocks: Any) ->
     if not isinstance(dtypes, tuple):
         return _promised(results, dtypes, shape)
     if not isinstance(results, tuple) or len(results) != len(dtypes):
-        raise TypeError(
-            f"xdev.distributed.map: f returned {len(dtypes)} arrays for blocks of "
-            f"size 0, and for others no such tuple: return one"
-        )
+        what = f"f returned {len(dtypes)} arrays for blocks of size 0"
+        raise TypeError(f"{MAP}: {what}, and for others no such tuple: return one")
     return tuple(_promised(x, d, shape) for x, d in zip(results, dtypes, strict=True))
 
 
@@ -221,25 +210,21 @@ def _promised(result: Any, dtype: np.dtype[Any], shape: tuple[int, ...] | None) 
     """Return a block's result as the collection's dtype and shape have it."""
     if not hasattr(result, "dtype") or is_collection(result):
         raise TypeError(
-            f"xdev.distributed.map: f returned {type(result).__name__} for a block, "
-            f"and must return an array of data type {dtype}; without dtype= it may "
-            f"return a tuple of arrays"
+            f"{MAP}: f returned {type(result).__name__} for a block, and must return "
+            f"an array of {dtype}; without dtype= it may return a tuple of arrays"
         )
     if shape is not None and result.shape != shape:
         raise ValueError(
-            f"xdev.distributed.map: f made an array of shape {result.shape} of blocks "
-            f"of shape {shape}: return that shape (what depth= adds is cut off "
-            f"afterwards), or say the shapes of the results' blocks, chunks=, "
-            f"drop_axis= and new_axis= as dask.array.map_blocks takes them"
+            f"{MAP}: f made an array of shape {result.shape} of blocks of shape "
+            f"{shape}: return that shape (what depth= adds is cut off afterwards), or "
+            f"say chunks=, drop_axis= and new_axis= as dask.array.map_blocks takes them"
         )
     if result.dtype == dtype:
         return result
     if not np.can_cast(result.dtype, dtype, "same_kind"):
-        raise TypeError(
-            f"xdev.distributed.map: f made an array of {result.dtype}, and the "
-            f"collection is of {dtype}: give dtype={str(result.dtype)!r}, or convert "
-            f"in f"
-        )
+        way = f"give dtype={str(result.dtype)!r}, or convert in f"
+        both = f"an array of {result.dtype}, and the collection is of {dtype}"
+        raise TypeError(f"{MAP}: f made {both}: {way}")
     return result.astype(dtype)
 
 
@@ -258,10 +243,9 @@ def _results(kernel: Kernel, rank: int, arrays: tuple[Any, ...]) -> int:
     except TypeError as error:  # as when an input is taken for a result
         reason = str(error)
     if reason or not names:
-        raise TypeError(
-            f"xdev.distributed.map: {kernel.__name__} of {rank} indices and {inputs} "
-            f"inputs would have the results {', '.join(names) or '(none)'}: {reason}"
-        )
+        of = f"{kernel.__name__} of {rank} indices and {inputs} inputs"
+        results = ", ".join(names) or "(none)"
+        raise TypeError(f"{MAP}: {of} would have the results {results}: {reason}")
     return len(names)
 
 

@@ -271,10 +271,9 @@ def local_cluster(
     if device == "cuda" or gpus:
         Device("cuda").require()
         if n_workers is not None and n_workers > gpus:
-            raise ConfigurationError(
-                f"local_cluster: {n_workers} workers, and {gpus} GPUs, of which each "
-                f"has one: start {gpus}, or device='cpu'"
-            )
+            have = f"{n_workers} workers, and {gpus} GPUs, of which each has one"
+            way = f"start {gpus}, or device='cpu'"
+            raise ConfigurationError(f"local_cluster: {have}: {way}")
         numbers = os.environ.get(VISIBLE) or ",".join(map(str, range(gpus)))
         options["env"] = {**options.get("env", {}), VISIBLE: numbers}
     if n_workers is None:
@@ -315,10 +314,8 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
     {'allocated': ..., 'max_allocated': ..., 'reserved': ..., 'limit': 1073741824}
     """
     if not isinstance(client, _optional.distributed().Client):
-        raise TypeError(
-            f"client is {quoted(client)}: give a distributed.Client that is connected, "
-            f"distributed.Client(cluster)"
-        )
+        way = "give a distributed.Client that is connected, distributed.Client(cluster)"
+        raise TypeError(f"client is {quoted(client)}: {way}")
     return client.run(_ledgers)  # type: ignore[no-any-return]
 
 

@@ -305,10 +305,6 @@ class Ledger:
         )
         used = self.allocated
         fields: dict[str, Any] = {
-            field: sum(counts[field, number] for number in range(SIZES))
-            for field in PoolStats._fields
-            if field in CLASS_FIELDS
-        } | {
             "allocated": used,
             "cached": self.reserved - used,  # in bytes, of classes in blocks
             "peak_allocated": self.total.allocated,
@@ -317,8 +313,10 @@ class Ledger:
             "requested": requested,
             "classes": classes,
         }
-        for field in PoolStats._fields:
-            if field not in fields:  # it is counted here under the same name
+        for field in PoolStats._fields:  # others are counted under the same name
+            if field in CLASS_FIELDS:
+                fields.setdefault(field, sum(counts[field, n] for n in range(SIZES)))
+            elif field not in fields:
                 fields[field] = getattr(self, field)
         return PoolStats(**fields)
 

@@ -51,15 +51,6 @@ BLOCKS = 1000  # and how many blocks: each pool call goes through them
 FINDINGS: deque[str] = deque()
 
 
-def with_zone(policy: Policy) -> Policy:
-    """Return a policy that leaves room for a red zone behind each block."""
-    return policy._replace(
-        zone=ROOM,
-        granted=lambda nbytes, quantum: policy.granted(nbytes + ROOM, quantum),
-        fit=lambda free_list, nbytes: policy.fit(free_list, nbytes + ROOM),
-    )
-
-
 @final
 class QuarantineUse(int):
     """What stands among the streams that use a block, for the quarantine: never one."""
@@ -148,12 +139,10 @@ class GuardedSource:
         request = max(1, chunk.request or 0)
         with self._turn:
             self._check_free(chunk.address, chunk.nbytes)
-            self._fill(chunk.address, FRESH, request)
-            end = chunk.address + request
-            self._fill(end, ZONE, chunk.nbytes - request)
-            sizes = request, chunk.nbytes
-            holder = Holder(chunk.address, *sizes, tracking.stack(4))
-            self._live[chunk.address] = holder
+            address, nbytes = chunk.address, chunk.nbytes
+            self._fill(address, FRESH, request)
+            self._fill(address + request, ZONE, nbytes - request)
+            self._live[address] = Holder(address, request, nbytes, tracking.stack(4))
         chunk.request = None  # not to be handed out again but by way of the quarantine
 
     def take_back(self, chunk: Chunk) -> None:
@@ -298,10 +287,7 @@ INSPECTOR = Inspector()
 
 def raise_findings() -> None:
     """Raise MemoryCorruptionError if there is anything to tell."""
-    texts = []
-    while FINDINGS:
-        texts.append(FINDINGS.popleft())
-    if texts:
+    if texts := [FINDINGS.popleft() for _ in range(len(FINDINGS))]:
         raise MemoryCorruptionError("\n".join(texts))
 
 
@@ -313,7 +299,11 @@ def guarded(
         return source, policy
     _begin()
     cells = cuda_cells(device.index) if kind == "device" else HOST_CELLS
-    return GuardedSource(source, cells), with_zone(policy)
+    return GuardedSource(source, cells), policy._replace(  # room for a red zone
+        zone=ROOM,
+        granted=lambda nbytes, quantum: policy.granted(nbytes + ROOM, quantum),
+        fit=lambda free_list, nbytes: policy.fit(free_list, nbytes + ROOM),
+    )
 
 
 @cache

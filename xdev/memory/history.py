@@ -182,34 +182,30 @@ def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
 
 
 def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
-    state = pool.state
-
     def view(heap: Heap, _: object) -> list[dict[str, Any]]:
-        chunk_states = ChunkStates(state, heap)
-        return [
-            {
+        states, segments = ChunkStates(pool.state, heap), []
+        for segment in heap:
+            blocks = [_block(chunk, states, makers) for chunk in segment]
+            used = [b for b in blocks if b["state"] == ACTIVE]
+            free = sum(b["size"] for b in blocks if b["state"] == INACTIVE)
+            description = {
                 "device": number,
                 "address": segment.address,
                 "total_size": segment.nbytes,
+                "allocated_size": sum(b["size"] for b in used),
+                "active_size": segment.nbytes - free,
+                "requested_size": sum(b["requested_size"] for b in used),
                 "stream": segment.first.stream,
                 "segment_type": "small" if heap.is_small(segment) else "large",
                 "segment_pool_id": (0, 0),
                 "is_expandable": False,
                 "frames": [],
-                "blocks": [_block(chunk, chunk_states, makers) for chunk in segment],
+                "blocks": blocks,
             }
-            for segment in heap
-        ]
+            segments.append(description)
+        return segments
 
-    segments = state.look(view)
-    for segment in segments:
-        blocks = segment["blocks"]
-        used = [b for b in blocks if b["state"] == ACTIVE]
-        segment["allocated_size"] = sum(b["size"] for b in used)
-        free = sum(b["size"] for b in blocks if b["state"] == INACTIVE)
-        segment["active_size"] = segment["total_size"] - free
-        segment["requested_size"] = sum(b["requested_size"] for b in used)
-    return segments
+    return pool.state.look(view)
 
 
 def _block(chunk: Chunk, chunk_states: ChunkStates, makers: _Makers) -> dict[str, Any]:

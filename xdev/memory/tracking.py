@@ -435,8 +435,7 @@ def outstanding_by_line(
     ...     print(*outstanding_by_line("cpu"))
     <doctest ...>:2: 2 blocks, 192 B of cpu, 0.0 s old
     """
-    pools = registry.existing(device, kind)
-    states = {pool.state for pool in pools}
+    states = {pool.state for pool in registry.existing(device, kind)}
     for state in states:
         state.drained()  # what was dropped is drained
     blocks = TRACKER.items(states)

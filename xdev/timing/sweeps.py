@@ -213,8 +213,7 @@ def _crossover(one: Runs, other: Runs) -> float | None:
         return None
     for (left, before), (right, after) in reversed(list(pairwise(points))):
         if before >= 0:
-            share = before / (before - after)
-            return float(left * (right / left) ** share)
+            return float(left * (right / left) ** (before / (before - after)))
     return float(points[0][0])
 
 

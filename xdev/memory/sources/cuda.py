@@ -160,8 +160,7 @@ class CudaAsyncSource:
         with self._cuda.Device(self.index): self._free(address, stream)  # fmt: skip # noqa: E701 - likewise
 
     def _free(self, address: int, stream: int) -> None:
-        alive = live_streams.get(stream)
-        if alive is None:
+        if live_streams.get(stream) is None:
             self._runtime.deviceSynchronize()
             stream = 0
         self._runtime.freeAsync(address, stream)

@@ -98,16 +98,12 @@ def host_total() -> int:
 
     0 where the system tells neither.
     """
-    return min((*_machine_total(), *_cgroup_limits()), default=0)
-
-
-def _machine_total() -> Iterator[int]:
-    try:
+    limits = [*_cgroup_limits()]
+    with suppress(AttributeError, OSError, ValueError):  # no such function, or name
         pages, nbytes = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # no such function, or name
-        return
-    if pages > 0 and nbytes > 0:  # else the system does not say
-        yield pages * nbytes
+        if pages > 0 and nbytes > 0:  # else the system does not say
+            limits.append(pages * nbytes)
+    return min(limits, default=0)
 
 
 def _cgroup_limits() -> Iterator[int]:
@@ -115,10 +111,9 @@ def _cgroup_limits() -> Iterator[int]:
 
     In a container the path may be the host's, of which only the top is visible.
     """
-    try:
+    lines: list[str] = []
+    with suppress(OSError):  # no cgroups on this system
         lines = MEMBERSHIP.read_text().splitlines()
-    except OSError:  # no cgroups on this system
-        return
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if not controllers:  # version 2
@@ -128,11 +123,9 @@ def _cgroup_limits() -> Iterator[int]:
         else:
             continue
         folder = top / path.lstrip("/")
-        for at in (folder, *folder.parents):
-            if at.is_relative_to(top):
-                try:
-                    text = (at / name).read_text().strip()
-                except OSError:  # not visible, or the top, which has no limit
-                    continue
+        inside = (at for at in (folder, *folder.parents) if at.is_relative_to(top))
+        for at in inside:
+            with suppress(OSError):  # not visible, or the top, which has no limit
+                text = (at / name).read_text().strip()
                 if text.isdecimal():  # or "max"
                     yield int(text)
