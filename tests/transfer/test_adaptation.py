@@ -1,7 +1,6 @@
 """``adapt`` and ``cu``: arrays move, and the structure around them stays."""
 
 import collections
-import copy
 import dataclasses
 import functools
 import sys
@@ -11,7 +10,6 @@ import typing
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 import xdev
 
@@ -242,49 +240,6 @@ def test_a_rule_that_returns_nothing_is_told_so():
 
     with pytest.raises(TypeError, match="rule for Forgotten returned None"):
         xdev.adapt("fake", {"a": [Forgotten()]})
-
-
-# -- any tree -------------------------------------------------------------------------
-
-
-arrays = st.builds(np.full, st.just(2), st.integers(0, 99), st.just("int32"))
-trees = st.recursive(
-    st.sampled_from([None, 1, "text", np.full(3, -1, "int32")]) | arrays,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    ),
-    max_leaves=20,
-)
-
-
-def leaves(tree):
-    if isinstance(tree, dict | list | tuple):
-        for part in tree.values() if isinstance(tree, dict) else tree:
-            yield from leaves(part)
-    else:
-        yield tree
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(tree=trees)
-def test_any_tree_keeps_its_form_and_its_values(device, tree):
-    before = copy.deepcopy(tree)
-
-    there = xdev.adapt(device, tree)
-
-    np.testing.assert_equal(xdev.adapt("cpu", there), before)
-    np.testing.assert_equal(tree, before)
-    aliases = {}
-    for new, old in zip(leaves(there), leaves(tree), strict=True):
-        if isinstance(old, np.ndarray):
-            assert xdev.device_of(new) == device
-            assert aliases.setdefault(id(old), new) is new
-        else:
-            assert new is old
-    if not aliases or device == "cpu":
-        assert there is tree
 
 
 # -- what cannot be moved -------------------------------------------------------------
