@@ -5,7 +5,6 @@ kernels' own text, in which only the few lines of PTX are replaced.
 """
 
 import ctypes
-import gc
 import math
 import re
 import shutil
@@ -20,7 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xdev import _config, _optional, memory, native, testing
+from xdev import _config, _optional, native
 from xdev.compile import cubins, threads
 from xdev.device.streams import live_streams
 from xdev.facade import (
@@ -37,7 +36,6 @@ from xdev.ufunc import (
     cuda_methods,
     cuda_operands,
     foreign,
-    graphs,
     grids,
     vectorize,
 )
@@ -581,61 +579,3 @@ def debugging(monkeypatch):
 @pytest.fixture
 def not_debugging(monkeypatch):
     monkeypatch.setattr(_config, "debug", lambda: False)
-
-
-@pytest.fixture
-def recording(monkeypatch):
-    """Streams that record, as far as the capture of a graph asks for them."""
-    if not _optional.installed("cupy"):
-        pytest.skip("allocates by CuPy's memory objects")
-    cupy, current, states, destroyed = _optional.cupy(), [], {}, []
-
-    def end(handle):
-        if states.pop(handle, "none") != "active":
-            raise RuntimeError("cudaErrorStreamCaptureInvalidated: by a call before")
-        return 7
-
-    class Stream:
-        handles = iter(range(100, 200))
-
-        def __init__(self, *, non_blocking):
-            assert non_blocking
-            self.ptr = next(self.handles)
-            self.begin_capture = lambda _: states.update({self.ptr: "active"})
-            self.end_capture = lambda: end(self.ptr)
-
-        def __enter__(self):
-            current.append(self)
-
-        def __exit__(self, *_):
-            current.pop()
-
-        def is_capturing(self):
-            if states.get(self.ptr) == "invalidated":
-                raise RuntimeError("an error has invalidated the capture sequence")
-            return self.ptr in states
-
-    runtime = SimpleNamespace(
-        streamCaptureModeThreadLocal=1,
-        CUDARuntimeError=RuntimeError,
-        streamEndCapture=end,
-        graphDestroy=destroyed.append,
-    )
-    names = "MemoryPointer", "using_allocator", "memory"
-    cuda = SimpleNamespace(**{name: getattr(cupy.cuda, name) for name in names})
-    cuda.Stream, cuda.runtime = Stream, runtime
-    cuda.get_current_stream = lambda: current[-1]
-    monkeypatch.setattr(_optional, "cupy", lambda: SimpleNamespace(cuda=cuda))
-    monkeypatch.setattr(graphs, "_relaxed", nullcontext)
-    pool = memory.Pool(testing.FakeSource(capacity=1 << 26))
-
-    def run(f):
-        capture = graphs.Capture(pool, Stream(non_blocking=True), 0)
-        return capture.arena, *capture.run(f, (), f.__name__)
-
-    given = {"states": states, "array": cupy.ndarray, "destroyed": destroyed}
-    yield SimpleNamespace(run=run, pool=pool, **given)
-    gc.collect()
-    assert (states, current, live_streams.captured) == ({}, [], set())
-    assert pool.stats().allocated == 0
-    assert gc.isenabled()

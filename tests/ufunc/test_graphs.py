@@ -281,6 +281,28 @@ def test_a_fake_device_refuses_copies_as_cuda_does(k):
         graph()
 
 
+def interrupted(x):
+    step(x, x)
+    raise KeyboardInterrupt
+
+
+def too_large(x):
+    return xdev.empty(1 << 50, device=xdev.device_of(x))
+
+
+ENDED = [(interrupted, KeyboardInterrupt), (too_large, xdev.OutOfMemoryError)]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("f", "error"), ENDED)
+def test_errors_of_others_pass_and_leave_all_as_it_was(cuda, f, error):
+    x, y = arrays(cuda)
+    with pytest.raises(error):
+        xdev.graph(f, x)
+    assert not xdev.current_stream(cuda).ptr
+    same(xdev.graph(chain, x, y)(), host(chain(x, y)))
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize(("f", "offset"), REFUSED)
 def test_what_cannot_be_captured_is_named_and_leaves_all_as_it_was(cuda, f, offset):
