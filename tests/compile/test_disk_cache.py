@@ -6,11 +6,13 @@ It is read from private folders and plain files of this user, or not.
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from xdev import _config, _disk_cache
 from xdev._disk_cache import DiskCache
+from xdev.compile import digests
 
 BODY = b"\x7fELF\n\x00code"
 
@@ -32,6 +34,13 @@ def cache(root):  # noqa: ARG001
 @pytest.fixture
 def file(root, cache):  # noqa: ARG001
     return root / "cubins" / "key"
+
+
+def test_every_folder_of_our_own_sources_is_in_the_keys():
+    room = Path(digests.__file__).parent
+    files = [*room.rglob("*"), *(room.parent / "ufunc").rglob("*")]
+    folders = {each.parent for each in files if each.suffix in digests.SOURCES}
+    assert folders == {(room / name).resolve() for name in digests.ROOMS}
 
 
 def test_an_entry_comes_back_from_private_folders(root, cache, file):

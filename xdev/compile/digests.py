@@ -14,6 +14,7 @@ import linecache
 import os
 import sys
 from collections import ChainMap
+from contextlib import suppress
 from dis import get_instructions
 from functools import cache
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
@@ -288,6 +289,7 @@ COMPILERS = ("numba", "llvmlite", "numpy")
 VARIABLES = ("NUMBA_", "LLVMLITE_", "CUDA_HOME", "CUDA_PATH")
 HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}  # they leave machine code alone
 SOURCES = (".py", ".cu", ".cuh")
+ROOMS = (".", "cpu_math", "templates", "../ufunc")  # all folders that have some
 
 
 def environment() -> str:
@@ -310,14 +312,12 @@ def _installed() -> str:
     versions = [(name, _optional.version(name)) for name in COMPILERS]
     sources = []
     here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib doubles the time
-    folders = [here, here.removesuffix("compile") + "ufunc"]
-    for folder in folders:
-        for entry in os.scandir(folder):
-            if entry.name.endswith(SOURCES):
-                status = entry.stat()
-                sources.append((entry.name, status.st_size, status.st_mtime_ns))
-            elif entry.is_dir() and entry.name != "__pycache__":
-                folders.append(entry.path)
+    for room in ROOMS:
+        with suppress(OSError):  # they may lie in an archive
+            for name in os.listdir(f"{here}/{room}"):  # noqa: PTH208 - likewise
+                if name.endswith(SOURCES):
+                    status = os.stat(f"{here}/{room}/{name}")  # noqa: PTH116
+                    sources.append((name, status.st_size, status.st_mtime_ns))
     return joined(versions, sys.version, sorted(sources))
 
 
