@@ -214,8 +214,7 @@ def install_default() -> None:
     it is (whoever loads it): loading it takes most of a second, and a program that
     does not need it should not wait.
     """
-    if _present("cupy"):
-        install("cupy")
+    install("cupy")
     _when_imported("numba.cuda", _install_numba)
 
 

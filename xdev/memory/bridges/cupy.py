@@ -165,10 +165,6 @@ class CupyBridge:
         self._allocator: Allocator | None = None
         self._pinned = False  # whether it serves pinned memory
 
-    def _unusable(self, nbytes: int) -> Any:
-        """Say why there is no device, by the error of asking for its pool."""
-        return device_pool(0).take(nbytes)
-
     def _usable(self) -> Allocator:
         cuda = self._cupy.cuda
         device, stream = cuda.runtime.getDevice, cuda.get_current_stream
@@ -187,7 +183,8 @@ class CupyBridge:
                 f"xdev.memory.bridges.install('cupy')"
             )
         usable = Device("cuda:0").available
-        self._allocator = self._usable() if usable else self._unusable
+        # Without a device, its pool's error says why.
+        self._allocator = self._usable() if usable else lambda _: device_pool(0)
         self._before = current
         cuda.set_allocator(self._allocator)
         if usable:
