@@ -23,6 +23,7 @@ POLICIES = ("split", "binned", "simple", "none", "async")
 SWITCHES = dict.fromkeys(("1", "true", "on"), True)
 SWITCHES |= dict.fromkeys(("0", "false", "off"), False)
 AT_EXIT = "exit"  # a value of XDEV_MEMORY_TRACK
+TRACKER = "xdev.memory.tracking"
 SETTINGS = (
     *("XDEV_DEVICE", "XDEV_MEMORY_POOL", "XDEV_MEMORY_LIMIT", "XDEV_MEMORY_TRACK"),
     *("XDEV_NUMPY_POOL", "XDEV_NATIVE", "XDEV_NUM_THREADS", "XDEV_CACHE_DIR"),
@@ -103,6 +104,13 @@ class Tracking:
 
     def __init__(self) -> None:
         self.off = False
+
+    def found_off(self) -> bool:
+        """Say the same, by the environment alone while that room is not loaded."""
+        if TRACKER not in sys.modules:
+            self.off = not (memory_track() or debug())
+            self.off = self.off and TRACKER not in sys.modules  # it tracks, maybe
+        return self.off
 
 
 TRACKING = Tracking()

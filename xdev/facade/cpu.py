@@ -52,7 +52,7 @@ def is_small(shape: Any, dtype: Any) -> bool:
 
     For an invalid shape or data type the answer may be either.
     """
-    if TRACKING.off and (
+    if (TRACKING.off or TRACKING.found_off()) and (
         dtype is None
         or (dtype in NAMED if type(dtype) is type else type(dtype) in CLASSES)
     ):
