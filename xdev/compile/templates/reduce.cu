@@ -77,6 +77,13 @@ __device__ inline Placed<R> follow(Placed<R> a, Placed<R> b)
     return stays || a.value != a.value ? a : b;
 }
 
+template <class T>
+__device__ inline Part<T> follow(Part<T> a, Part<T> b)
+{
+    if (!a.any) return b;
+    return b.any ? Part<T>{follow(a.value, b.value), true} : a;
+}
+
 // What is folded of a value: the value, or more.
 template <class R>
 __device__ inline auto begun(R x, Size place)
@@ -193,23 +200,37 @@ struct Reader {
     // The folds of a segment of neighbour lines by one thread.
     __device__ void thread(Size begin, Size end, Part<T>* total) const
     {
-        for (; begin + UNROLL <= end; begin += UNROLL) row<UNROLL>(begin, total);
-        for (; begin < end; ++begin) row<1>(begin, total);
+        const Storage* first = reinterpret_cast<const Storage*>(data);
+        const Storage* next = reinterpret_cast<const Storage*>(data + step);
+        using Block = chunk<Storage, WIDE>;
+        if (Block::aligned(first) && Block::aligned(next)) rows<true>(begin, end, total);
+        else rows<false>(begin, end, total);
     }
 
-    template <int ROWS>
+    template <bool ALIGNED>
+    __device__ void rows(Size begin, Size end, Part<T>* total) const
+    {
+        for (; begin + UNROLL <= end; begin += UNROLL) {
+            row<ALIGNED, UNROLL>(begin, total);
+        }
+        for (; begin < end; ++begin) row<ALIGNED, 1>(begin, total);
+    }
+
+    template <bool ALIGNED, int ROWS>
     __device__ void row(Size i, Part<T>* total) const
     {
         Part<T> part[ROWS][WIDE];
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) across(i + r, part[r]);
+        for (int r = 0; r < ROWS; ++r) across<ALIGNED>(i + r, part[r]);
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
+        for (int k = 0; k < WIDE; ++k) {
 #pragma unroll
-            for (int k = 0; k < WIDE; ++k) total[k] = join(total[k], part[r][k]);
+            for (int r = 1; r < ROWS; ++r) part[0][k] = follow(part[0][k], part[r][k]);
+            total[k] = follow(total[k], part[0][k]);
         }
     }
 
+    template <bool ALIGNED>
     __device__ void across(Size i, Part<T>* part) const
     {
         if constexpr (WIDE == 1) {
@@ -217,7 +238,7 @@ struct Reader {
         } else {
             chunk<Storage, WIDE> block;
             const Storage* from = reinterpret_cast<const Storage*>(data + i * step);
-            if (block.aligned(from)) block.load(from);
+            if constexpr (ALIGNED) block.load(from);
             else block.load_any(from);
 #pragma unroll
             for (int k = 0; k < WIDE; ++k) {
