@@ -103,6 +103,9 @@ class Elementwise(NamedTuple):
         Whether a mask says which elements are computed (strided only).
     wide, far : bool
         Whether indices and offsets in bytes need 64 bits.
+    deep : bool
+        Whether the function takes long: a thread then reads more at once, since fewer
+        threads wait for memory at a time.
     """
 
     operands: tuple[Operand, ...]
@@ -111,6 +114,7 @@ class Elementwise(NamedTuple):
     masked: bool = False
     wide: bool = False
     far: bool = False
+    deep: bool = False
 
     @property
     def entry(self) -> str:
@@ -124,7 +128,7 @@ class Elementwise(NamedTuple):
         if self.template == "strided":
             return 1
         sizes = [o.storage.itemsize for o in self.operands if o.kind in MOVED]
-        most = min(ACCESS // min(sizes), SPREAD // max(sizes))
+        most = min(ACCESS * (1 + self.deep) // min(sizes), SPREAD // max(sizes))
         return max(1, WORD // min(sizes), most)
 
     @property

@@ -358,7 +358,8 @@ def planned(
         sum((n - 1) * abs(step) for n, step in zip(extents, steps, strict=True))
         for steps in by_slot
     )
-    template, lanes = "rows", Elementwise(tuple(operands)).lanes
+    lanes = Elementwise(tuple(operands), deep=spec.deep).lanes
+    template = "rows"
     if rows and (len(extents) == 1 or extents[-1] >= lanes):
         led = len(extents) == 1 or any(
             step % ACCESS for steps in out_steps for step in steps[:-1]
@@ -380,6 +381,7 @@ def planned(
         masked=mask is not None,
         wide=max(count, extents[-1]) >= NARROW,
         far=spread >= NARROW,
+        deep=spec.deep,
     )
     run = None
     if size:

@@ -348,6 +348,8 @@ class Specialisation:
         Returns ``function``.
     unchanged : callable, optional
         Says whether ``function``, with all that it calls, still has the digest.
+    deep : bool
+        As :class:`xdev.compile.cubins.Elementwise` takes it.
     """
 
     name: str
@@ -357,6 +359,7 @@ class Specialisation:
     recipe: Callable[..., tuple[bytes, str]] | None = None
     make: Callable[[], Callable[..., Any]] | None = None
     unchanged: Callable[[], bool] = lambda: True
+    deep: bool = False
 
     @property
     def function(self) -> Callable[..., Any]:

@@ -87,6 +87,10 @@ SELECTIONS: dict[str, tuple[str, str, str]] = {
 }
 COLUMNS = {"b": 0, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}  # V: bfloat16
 LONG = "gG"  # longdouble's codes: C++ for CUDA has none
+#: Functions of many instructions, by the dtypes of which they are.
+DEEP = dict.fromkeys((*FLOATING, "acosh", "atan2", "expm1", "hypot"), "d")
+DEEP |= dict.fromkeys(("log", "log10", "log1p", "log2", "logaddexp"), "d")
+DEEP |= {"pow": "df", "sqrt": "", "tan": "d", "tanh": "d"}
 HALF = {"nextafter": "next_half(x, y)"}  # the floats next to one are others
 
 
@@ -163,7 +167,8 @@ def _specialisation(name: str, inputs: Dtypes, outputs: Dtypes) -> Specialisatio
         return cubins.expressed(kernel, code, capability, folders, fastmath=fastmath)
 
     digest = digests.joined(code, _optional.version("cupy") if with_complex else None)
-    return Specialisation(name, inputs, outputs, digest, cubin)
+    deep = inputs[0].char in DEEP.get(name, "")
+    return Specialisation(name, inputs, outputs, digest, cubin, deep=deep)
 
 
 @final
