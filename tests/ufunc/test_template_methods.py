@@ -25,15 +25,6 @@ def test_reductions_and_scans_along_each_axis_keep_the_order(gpu, name, shape, m
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("shape", [(2_100_003,), (2, 983_040)], ids=str)
-def test_scans_of_many_tiles_join_those_before(gpu, shape):
-    x, add = gpu.sample(shape, "b"), gpu.ufunc("add")
-    for _ in range(2):  # the scratch memory is used again
-        found = add.accumulate(gpu.array(x), axis=-1, dtype="b")
-        expected = np.add.accumulate(x, axis=-1, dtype="b")
-        np.testing.assert_array_equal(gpu.host(found), expected)
-
-
 @pytest.mark.parametrize("char", [*("behfdFD" if DEEP else "befD"), "bfloat16"])
 def test_reductions_of_every_dtype_and_alignment(gpu, char):
     ufunc, half = gpu.ufunc("add", 0), char in ("e", "bfloat16")

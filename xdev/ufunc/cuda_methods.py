@@ -47,7 +47,7 @@ READY = secrets.randbits(62) << 1  # marks a segment's fold: no memory holds it 
 Start = tuple[bytes | None, float]
 Fold = tuple[Launch, int]  # and the bytes where the segments of lines meet
 KEYS = (int, float, tuple, str, type, np.dtype, type(None))  # of calls that are learnt
-#: Bytes of a contiguous line that one block scans alone: of more each tile has its own.
+#: Bytes of a contiguous line that one block scans alone: more are two launches.
 ALONE = 2**17
 
 
@@ -322,34 +322,25 @@ class CudaMethods:
             found, itemsize = lines(source, place, y.strides), x.dtype.itemsize
             group, rank = layout.scanning(found), len(found.extents)
             kernel = Scan(x.dtype, loop, y.dtype, group, rank)
-            splits, each, nbytes = 1, found.length, 0
-            before: Any = None
-            if group == BLOCK and found.length * itemsize > ALONE:
-                kernel, each = kernel._replace(joining=BLOCK), kernel.span
-                splits = -(-found.length // each)
-                places = splits + -(-splits // BLOCK)
-                nbytes = found.number * places * kernel.partial
-                before = array_maker()((nbytes,), BYTE)
-            elif group == 1:
-                splits, each = found.split(group, kernel.span, itemsize)
-            once = group == BLOCK or splits == 1  # is it launched
-            if not once:
+            first = Reduce(x.dtype, loop, loop, group, rank)
+            splits, each, before = 1, found.length, None
+            if group == 1 or found.length * itemsize > ALONE:
+                splits, each = found.split(
+                    group, max(kernel.span, first.span), itemsize
+                )
+            values = [source.address, y.address]
+            if splits > 1:
                 before = array_maker()((found.number, splits), loop)
-                first = Reduce(x.dtype, loop, loop, group, rank)
                 between = layout.partial(found, splits, loop.itemsize)
                 fold = self._launch(spec, first, between, splits, each)
                 fold([source.address, before.data.ptr])
-            values = [source.address, y.address]
-            if before is not None:
                 values.append(before.data.ptr)
-            parameter = bytes(3 * SLOT) + struct.pack("=q", READY)
-            parameter += found.parameter(splits, each)
+            parameter = bytes(3 * SLOT) + found.parameter(splits, each)
             blocks = layout.grid(found.number, splits, group)
             scan = self._launching(spec, kernel, blocks, parameter, len(values))
             scan(values)
-            if out is None and once and source.owner is array:
-                key = _key("accumulate", axis, dtype)
-                self._learn(key, array, y, scan, nbytes)
+            if out is None and before is None and source.owner is array:
+                self._learn(_key("accumulate", axis, dtype), array, y, scan)
             return _returned(y, given, x)
 
     def reduceat(

@@ -8,7 +8,6 @@ extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
 namespace xdev {
 
 constexpr int DIMENSIONS = XDEV_DIMENSIONS;
-using Mark = unsigned long long;  // in scratch memory: that a fold is there
 
 template <class T>
 struct Part {

@@ -23,6 +23,8 @@ constexpr bool MOMENTS = STATISTIC == VARIANCE || STATISTIC == DEVIATION;
 constexpr bool PLACED = STATISTIC == LARGEST || STATISTIC == SMALLEST;
 constexpr bool COMMUTES = STATISTIC != FOLD;
 
+using Mark = unsigned long long;
+
 struct Reduction {
     Slot source, target, scratch, mask, initial;
     int has_initial, folding;  // blocks that fold: the others join

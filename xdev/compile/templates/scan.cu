@@ -1,20 +1,16 @@
-// Running folds along lines. A block scans a line, tile by tile, or one tile of it, and
-// waits for the folds of the tiles before (Merrill & Garland 2016, "Single-pass parallel
-// prefix scan with decoupled look-back", NVR-2016-002; but which folds are joined is the
-// same in each run). Or each thread scans a segment of a line, and begins with the fold
-// of the segments before it, whose results another launch left.
+// Running folds along lines. A block scans a segment of a line, tile by tile, and
+// begins with the fold of the segments before it, whose results another launch left;
+// or each thread scans a segment of its own.
 #include "fold.cuh"
 
 namespace xdev {
 
 constexpr int GROUP = XDEV_GROUP;  // threads that scan a segment: 1 or BLOCK
-constexpr bool CHAINED = XDEV_JOINING > 0;  // of a line's tiles each has its own block
 constexpr int ITEMS = XDEV_LANES;  // that a thread scans at once; odd: no banks conflict
 constexpr int REACH = WARP * ITEMS;  // elements that a warp scans at once
 
 struct Scan {
     Slot source, target, before;  // before: the folds of all segments, line by line
-    Mark ready;  // what no memory holds by chance; even
     Lines at;
 };
 
@@ -40,75 +36,30 @@ struct Cursor {
     }
 };
 
-// What a line's tiles leave for those behind them, in scratch memory: each its fold, and
-// the last of BLOCK neighbours the fold of all up to there. A mark says that one is
-// there, and then that the tile needs no other any more.
+// The fold of the segments before a block's own, in every thread.
 template <class T>
-struct Chain {
-    const Size tiles, places;
-    const Mark ready;
-    volatile Mark* mark;
-    T* value;
-
-    __device__ Chain(const Scan& p, Size line)
-        : tiles(p.at.splits), places(tiles + (tiles + BLOCK - 1) / BLOCK), ready(p.ready)
-    {
-        Mark* marks = p.before.get<Mark*>();
-        mark = marks + line * places;
-        value = reinterpret_cast<T*>(marks + p.at.lines * places) + line * places;
-    }
-
-    __device__ void put(Size place, T fold)
-    {
-        value[place] = fold;
-        __threadfence();
-        mark[place] = ready;
-    }
-
-    // Tell a tile's fold; the fold of all tiles before it comes in every thread.
-    __device__ Part<T> link(Size tile, Part<T> own, Part<T>* parts)
-    {
-        if (threadIdx.x == 0) put(tile, own.value);
-        // The first thread takes what is before the neighbours, the others one each.
-        const Size group = tile / BLOCK;
-        const Size place = threadIdx.x ? group * BLOCK + threadIdx.x - 1 : tiles + group - 1;
-        const bool takes = threadIdx.x ? place < tile : group > 0;
-        bool there = !takes;
-        do there = there || (mark[place] & ~Mark(1)) == ready;
-        while (!__syncthreads_and(there));
-        __threadfence();
-        Part<T> total = {T(), takes};
-        if (takes) total.value = value[place];
-        total = fold_warp(total);
-        if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = total;
-        __syncthreads();
-        total = parts[0];
+__device__ inline Part<T> carried(const T* before, Size count, Part<T>* parts)
+{
+    const Size each = (count + BLOCK - 1) / BLOCK;
+    const Size begin = threadIdx.x * each;
+    const Size end = begin + each < count ? begin + each : count;
+    Part<T> total = {T(), false};
+    for (Size i = begin; i < end; ++i) total = join(total, Part<T>{before[i], true});
+    total = fold_warp(total);
+    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = total;
+    __syncthreads();
+    total = parts[0];
 #pragma unroll
-        for (int k = 1; k < WARPS; ++k) total = join(total, parts[k]);
-        if (threadIdx.x == 0) {
-            if (tile % BLOCK == BLOCK - 1) put(tiles + group, join(total, own).value);
-            mark[tile] = ready + 1;
-        }
-        return total;
-    }
-
-    // Take all marks away once nobody needs them: the memory is used again.
-    __device__ void clear()
-    {
-        for (Size k = threadIdx.x; k < tiles; k += BLOCK) {
-            while (mark[k] != ready + 1) {}
-        }
-        __syncthreads();
-        for (Size k = threadIdx.x; k < places; k += BLOCK) mark[k] = 0;
-    }
-};
+    for (int k = 1; k < WARPS; ++k) total = join(total, parts[k]);
+    return total;
+}
 
 // One tile: WITHIN says that no element is behind the end. A warp reads and writes its
-// elements side by side; each lane computes neighbours, which they meet in memory. Of
-// the tile's own fold ``previous`` makes that of all before it.
-template <bool WITHIN, class T, class C, class Previous>
-__device__ inline void scan_tile(
-    C from, Size tile, Size end, T* memory, Part<T>* parts, Previous previous)
+// elements side by side; each lane computes neighbours, which they meet in memory.
+// Returns the fold of all up to the tile's end.
+template <bool WITHIN, class T, class C>
+__device__ inline Part<T> scan_tile(
+    C from, Size tile, Size end, T* memory, Part<T>* parts, Part<T> carry)
 {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const Size start = tile + warp * REACH;
@@ -136,13 +87,13 @@ __device__ inline void scan_tile(
     if (lane == 0) first.any = false;
     if (lane == WARP - 1) parts[warp] = upto;
     __syncthreads();
-    Part<T> before = {T(), false}, total = before;
+    Part<T> before = carry;
 #pragma unroll
     for (int k = 0; k < WARPS; ++k) {
-        if (k == warp) before = total;
-        total = join(total, parts[k]);
+        if (k < warp) before = join(before, parts[k]);
+        carry = join(carry, parts[k]);
     }
-    first = join(join(previous(total), before), first);
+    first = join(before, first);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
         mine[i] = first.any && (WITHIN || i < own) ? apply(first.value, value[i]) : value[i];
@@ -154,6 +105,7 @@ __device__ inline void scan_tile(
         if (WITHIN || place < count) to.put(0, shared[place]);
     }
     __syncwarp();  // they are read
+    return carry;
 }
 
 template <class Storage, class Loop, class Target>
@@ -166,6 +118,7 @@ __global__ void __launch_bounds__(BLOCK, 4) scan(const __grid_constant__ Scan p)
     const Size split = GROUP == 1 ? number / p.at.lines : number % p.at.splits;
     const Size which = GROUP == 1 ? number % p.at.lines : number / p.at.splits;
     const Line line(p.at, which);
+    const T* before = p.before.get<const T*>() + which * p.at.splits;
     const Cursor<Storage, Loop, Target> cursor = {
         p.source.get<const char*>() + line.source,
         p.target.get<char*>() + line.target,
@@ -176,7 +129,6 @@ __global__ void __launch_bounds__(BLOCK, 4) scan(const __grid_constant__ Scan p)
     const Size end = begin + p.at.each < p.at.length ? begin + p.at.each : p.at.length;
 
     if constexpr (GROUP == 1) {
-        const T* before = p.before.get<const T*>() + which * p.at.splits;
         Part<T> total = {T(), false};
         for (Size i = 0; i < split; ++i) total = join(total, Part<T>{before[i], true});
         for (Size i = begin; i < end; ++i) {
@@ -185,26 +137,17 @@ __global__ void __launch_bounds__(BLOCK, 4) scan(const __grid_constant__ Scan p)
         }
     } else {
         __shared__ __align__(16) char memory[BLOCK * ITEMS * sizeof(T)];
-        __shared__ __align__(16) char folds[2 * WARPS * sizeof(Part<T>)];
+        __shared__ __align__(16) char folds[WARPS * sizeof(Part<T>)];
         T* values = reinterpret_cast<T*>(memory);
         Part<T>* parts = reinterpret_cast<Part<T>*>(folds);
         Part<T> carry = {T(), false};
-        const auto previous = [&](Part<T> own) {
-            if constexpr (CHAINED) carry = Chain<T>(p, which).link(split, own, parts + WARPS);
-            const Part<T> before = carry;
-            carry = join(carry, own);
-            return before;
-        };
+        if (split) carry = carried(before, split, parts);
         for (Size tile = begin; tile < end; tile += WARPS * REACH) {
-            if (tile + WARPS * REACH <= end) {
-                scan_tile<true>(cursor, tile, end, values, parts, previous);
-            } else {
-                scan_tile<false>(cursor, tile, end, values, parts, previous);
-            }
-            if (CHAINED) break;
             __syncthreads();  // the parts are read
+            carry = tile + WARPS * REACH <= end
+                        ? scan_tile<true>(cursor, tile, end, values, parts, carry)
+                        : scan_tile<false>(cursor, tile, end, values, parts, carry);
         }
-        if (CHAINED && split == p.at.splits - 1) Chain<T>(p, which).clear();
     }
 }
 
