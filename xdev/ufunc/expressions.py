@@ -87,10 +87,12 @@ SELECTIONS: dict[str, tuple[str, str, str]] = {
 }
 COLUMNS = {"b": 0, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}  # V: bfloat16
 LONG = "gG"  # longdouble's codes: C++ for CUDA has none
-#: Functions of many instructions, by the dtypes of which they are.
-DEEP = dict.fromkeys((*FLOATING, "acosh", "atan2", "expm1", "hypot"), "d")
-DEEP |= dict.fromkeys(("log", "log10", "log1p", "log2", "logaddexp"), "d")
-DEEP |= {"pow": "df", "sqrt": "", "tan": "d", "tanh": "d"}
+#: Functions that are quicker where a thread has more elements under way, by the dtypes
+#: of which they are.
+DEEP = dict.fromkeys(("acos", "asin", "atan2", "tanh"), "d")
+DEEP |= dict.fromkeys(("log", "log10", "log1p", "log2", "logaddexp"), "d") | {
+    "pow": "df"
+}
 HALF = {"nextafter": "next_half(x, y)"}  # the floats next to one are others
 
 
