@@ -363,8 +363,7 @@ def gpu(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda.CudaLoops, "kernel", host_kernels(folder))
         patch.setattr(cuda.BACKEND, "count", lambda: 1)
-        for module in (cuda, cuda_methods):
-            patch.setattr(module, "require", lambda: None)
+        patch.setattr(cuda, "require", lambda: None)
         patch.setattr(cuda.cuda_operands, "ordered", no_order)
         patch.setattr(grids.CudaGrids, "ordered", staticmethod(no_order))
         patch.setattr(cuda_operands.Array, "cupy", copied)

@@ -147,15 +147,13 @@ def test_outputs_that_would_cut_results_are_refused_as_numpy_refuses(
     with pytest.raises(TypeError, match="casting rule 'same_kind'"):
         np.add(plain[0], plain[0], out=plain[1].copy())
 
-    with pytest.raises(
-        TypeError, match=r"'halved' output from.*'same_kind': pass out="
-    ):
+    with pytest.raises(TypeError, match=r"halved: the result .*'same_kind': .* out="):
         halved(x, out=out)
     assert_array_equal(xdev.to_numpy(out), before)
 
     x4, out4 = there(device, np.arange(4.0), np.zeros(4, np.float32))
     assert xdev.to_numpy(halved(x4, out=out4)).tolist() == [0, 0.5, 1, 1.5]
-    with pytest.raises(TypeError, match="casting rule 'safe'"):
+    with pytest.raises(TypeError, match="casting='safe'"):
         halved(x4, out=out4, casting="safe")
     for way in ({"casting": "unsafe"}, {"dtype": given}):
         assert halved(x, out=out, **way) is out

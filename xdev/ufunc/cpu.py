@@ -339,14 +339,13 @@ def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
 
 # Floating point errors of a computation in parts, told once as NumPy tells them.
 
-# By the names of np.errstate, in NumPy's order: the words of NumPy's messages, and the
-# error's number there.
-ERRORS = {
-    "divide": ("divide by zero", 1),
-    "over": ("overflow", 2),
-    "under": ("underflow", 4),
-    "invalid": ("invalid value", 8),
-}
+# In NumPy's order: np.errstate's names, the words of NumPy's messages, their numbers.
+ERRORS = (
+    ("divide", "divide by zero", 1),
+    ("over", "overflow", 2),
+    ("under", "underflow", 4),
+    ("invalid", "invalid value", 8),
+)
 
 
 def report_errors(name: str, exceptions: int) -> None:
@@ -354,22 +353,17 @@ def report_errors(name: str, exceptions: int) -> None:
 
     ``exceptions`` is what C's ``fetestexcept`` returned where ``name`` computed, or-ed.
     """
-    met = [
-        (kind, *error)
-        for (kind, error), bit in zip(ERRORS.items(), BITS, strict=True)
-        if exceptions & bit
-    ]
-    settings: dict[str, Any] = dict(np.geterr())
-    numbers = sum(number for *_, number in met)
+    met = [error for error, bit in zip(ERRORS, BITS, strict=True) if exceptions & bit]
+    settings: Any = np.geterr()
+    caller: Any = np.geterrcall()
     for kind, words, _ in met:
         setting, text = settings[kind], f"{words} encountered in {name}"
-        caller: Any = np.geterrcall()
         if setting == "raise":
             raise FloatingPointError(text)
         if setting == "warn":
             warnings.warn(text, RuntimeWarning, stacklevel=users_level())
         elif setting == "call":
-            caller(words, numbers)
+            caller(words, sum(number for *_, number in met))
         elif setting in ("print", "log"):
             stream = sys.stderr if setting == "print" else caller
             stream.write(f"Warning: {text}\n")
@@ -387,7 +381,7 @@ TIMES = 8
 #: New results of so many bytes come from the pool, where no page has to be made: those
 #: of fewer cost NumPy less than the pool.
 LARGE = 4 << 20
-FLAGS = {number: bit for (_, number), bit in zip(ERRORS.values(), BITS, strict=True)}
+FLAGS = {number: bit for (*_, number), bit in zip(ERRORS, BITS, strict=True)}
 
 
 @final

@@ -24,6 +24,7 @@ from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_operands, foreign, layout
 from xdev.ufunc.cuda_operands import Array, Number, encoders, handed, read
+from xdev.ufunc.dtypes import refuse_casts
 from xdev.ufunc.foreign import NUMBERS
 
 if TYPE_CHECKING:
@@ -133,7 +134,6 @@ class CudaLoops:
         order: str,
     ) -> Plan:
         require()
-        name = self.scalar.name
         asked = self.scalar.resolve(
             [x.value if isinstance(x, Number) else x for x in inputs]
         )
@@ -150,14 +150,7 @@ class CudaLoops:
         ]
         pairs = zip(outputs, spec.outputs, strict=True)
         casts += [("the result", own, y.dtype) for y, own in pairs if y is not None]
-        can_cast: Any = np.can_cast  # checks the word itself
-        for what, own, to in casts:
-            if not can_cast(own, to, casting):
-                raise TypeError(
-                    f"{name}: {what} cannot be cast from {own} to {to} with "
-                    f"casting={casting!r}: cast it first, pass an out of {own}, or "
-                    "another casting"
-                )
+        refuse_casts(self.scalar.name, casts, casting)
         masked = mask if isinstance(mask, Array) else None
         compiled = partial(self.kernel, spec)
         return planned(spec, inputs, outputs, masked, compiled, order)

@@ -20,16 +20,8 @@ from xdev.compile.cubins import BLOCK, WARP, WARPS, Reduce, Scan, Scatter, compu
 from xdev.compile.formulas import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import foreign, layout
+from xdev.ufunc import cuda, foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
-from xdev.ufunc.cuda import (
-    apart,
-    mask_of,
-    placed,
-    remember,
-    require,
-    written,
-)
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.dtypes import misfit, strong
 from xdev.ufunc.foreign import is_cuda
@@ -102,18 +94,18 @@ class CudaMethods:
         plain = all(isinstance(part, KEYS) for part in key)
         if plain and {type(array), type(y.owner)} == {_optional.cupy().ndarray}:
             plan = native.calls.LaunchPlan(run, y.dtype, y.shape, scratch=scratch)
-            launches = remember(self._launches, key, native.calls.Launches(1))
+            launches = cuda.remember(self._launches, key, native.calls.Launches(1))
             launches.learn((array,), plan)
 
     def _operands(
         self, array: Any, out: Any, dtype: Any
     ) -> tuple[Array, Array | None, Specialisation]:
         """Return what is folded, where results go if said, and the fold's typing."""
-        require()
+        cuda.require()
         x = read(array, self._name)
         if isinstance(x, Number):
             raise TypeError(f"{self._name} needs an array, not {type(array).__name__}")
-        y = None if out is None else written(out, self._name)
+        y = None if out is None else cuda.written(out, self._name)
         return x, y, self._loops.scalar.folding(x.dtype, y and y.dtype, dtype)
 
     def _result(self, out: Array | None, shape: Shape, dtype: np.dtype[Any]) -> Array:
@@ -164,8 +156,8 @@ class CudaMethods:
             for i, n in enumerate(x.shape)
             if keepdims or i not in axes
         )
-        with placed(self._name, x, mask, given):
-            source, mask = apart(x, [given]), apart(mask, [given])
+        with cuda.placed(self._name, x, mask, given):
+            source, mask = cuda.apart(x, [given]), cuda.apart(mask, [given])
             kind = np.dtype(np.intp) if places else spec.outputs[0]
             y = self._result(given, shape, kind)
             if prod(shape):
@@ -240,7 +232,7 @@ class CudaMethods:
             kernel = kernel._replace(joining=WARP if splits <= BLOCK else BLOCK)
             nbytes = found.number * splits * kernel.partial
         fold = self._launch(spec, kernel, found, splits, each, start)
-        return remember(self._plans, key, (fold, nbytes)), x, mask
+        return cuda.remember(self._plans, key, (fold, nbytes)), x, mask
 
     def _launch(
         self,
@@ -299,7 +291,7 @@ class CudaMethods:
 
     def _mask(self, where: Any, shape: Shape) -> Array | None:
         """Return where elements take part; None: everywhere."""
-        mask = mask_of(where, self._name)
+        mask = cuda.mask_of(where, self._name)
         if mask is True:
             return None
         if not isinstance(mask, Array):
@@ -315,8 +307,9 @@ class CudaMethods:
             message = f"{self._name}.accumulate needs an array of one dimension or more"
             raise TypeError(message)
         place, loop = axis_of(axis, len(x.shape)), computed(spec.outputs[0])
-        with placed(self._name, x, given):
-            source, y = apart(x, [given]), self._result(given, x.shape, spec.outputs[0])
+        with cuda.placed(self._name, x, given):
+            source = cuda.apart(x, [given])
+            y = self._result(given, x.shape, spec.outputs[0])
             if not prod(x.shape):
                 return _returned(y, given, x)
             found, itemsize = lines(source, place, y.strides), x.dtype.itemsize
@@ -351,7 +344,7 @@ class CudaMethods:
         axis = axis_of(axis, len(x.shape))
         loop, length = computed(spec.outputs[0]), x.shape[axis]
         places = read(indices, self._name) if is_cuda(indices) else indices
-        with placed(self._name, x, places, given):
+        with cuda.placed(self._name, x, places, given):
             starts = _optional.cupy().asarray(_viewed(places), dtype=np.int64)
             if starts.ndim != 1 or (starts.size and not within(starts, 0, length)):
                 raise IndexError(
@@ -360,7 +353,8 @@ class CudaMethods:
                 )
             count = starts.size
             shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-            source, y = apart(x, [given]), self._result(given, shape, spec.outputs[0])
+            source = cuda.apart(x, [given])
+            y = self._result(given, shape, spec.outputs[0])
             if prod(shape):
                 # The segments are the last of the dimensions that count lines.
                 target = tuple(0 if i == axis else s for i, s in enumerate(y.strides))
@@ -389,12 +383,12 @@ class CudaMethods:
 
     def at(self, a: Any, indices: Any, b: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
-        require()
-        y = written(a, self._name)
+        cuda.require()
+        y = cuda.written(a, self._name)
         index = indices if isinstance(indices, tuple) else (indices,)
         parts = [read(part, self._name) if is_cuda(part) else part for part in index]
         value = None if b is None else read(b, self._name)
-        with placed(self._name, y, *parts, value):
+        with cuda.placed(self._name, y, *parts, value):
             self._at_places(y, parts, value)
 
     def _at_places(

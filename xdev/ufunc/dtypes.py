@@ -16,7 +16,7 @@ from xdev.compile.formulas import Dtypes, is_bfloat16
 from xdev.errors import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from xdev.compile import cubins
     from xdev.ufunc.ufuncs import Ufunc
@@ -110,6 +110,20 @@ or use another dtype (astype, dtype=)')
                 "pass a number that fits, or use another dtype (astype, dtype=)"
             )
     return None
+
+
+def refuse_casts(
+    name: str, casts: Iterable[tuple[str, Any, np.dtype[Any]]], casting: str
+) -> None:
+    """Refuse casts of arguments or results that a rule does not allow."""
+    can_cast: Any = np.can_cast  # checks the word itself
+    for what, own, to in casts:
+        if not can_cast(own, to, casting):
+            raise TypeError(
+                f"{name}: {what} cannot be cast from {own} to {to} with casting="
+                f"{casting!r}: cast it first, pass out= or dtype= of what the function "
+                "gives, or another casting"
+            )
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:

@@ -16,7 +16,7 @@ from xdev import _optional
 from xdev.compile import cubins, digests
 from xdev.compile.formulas import Dtypes, is_half
 from xdev.ufunc.dtypes import Specialisation, resolve
-from xdev.ufunc.ufuncs import Ufunc
+from xdev.ufunc.ufuncs import Definition, Ufunc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,10 +174,10 @@ def _specialisation(name: str, inputs: Dtypes, outputs: Dtypes) -> Specialisatio
 
 
 @final
-class Selection:
+class Selection(Definition):
     """What chooses among elements on CUDA: one of :data:`SELECTIONS`."""
 
-    strict, fastmath, nin, nout, doc = True, False, 3, 1, ""
+    nin, nout = 3, 1
 
     def __init__(self, name: str, labels: tuple[str, ...]) -> None:
         self.key, self.name, self.labels = name, f"xdev.{name}", labels
@@ -216,5 +216,4 @@ class Selection:
 @cache
 def selection(name: str, *labels: str) -> Ufunc:
     """Return the ufunc on CUDA arrays of a selection."""
-    definition: Any = Selection(name, labels)  # no method but its call is used
-    return Ufunc(definition)
+    return Ufunc(Selection(name, labels))

@@ -14,19 +14,12 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev.compile.grid import Argument, Grid
 from xdev.errors import quoted
-from xdev.ufunc import sources
+from xdev.ufunc import kernels, sources
 from xdev.ufunc.cpu import report_errors
 from xdev.ufunc.cuda import Result, remember
 from xdev.ufunc.cuda_operands import Array, Number, handed
-from xdev.ufunc.dtypes import chosen, dtypes_of, parse_types, types_of
+from xdev.ufunc.dtypes import chosen, dtypes_of, parse_types, refuse_casts, types_of
 from xdev.ufunc.grids import CUDA, HOST
-from xdev.ufunc.kernels import (
-    check_dtype,
-    check_plain,
-    refuse_unwritten,
-    result_type,
-    typed,
-)
 from xdev.ufunc.layout import Shape, broadcast, collapse, stretch
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import check_options
@@ -155,7 +148,7 @@ class CoreFunction(Definition):
         signatures: Sequence[Types],
         fastmath: bool,
     ) -> None:
-        names = check_plain(function, "guvectorize", "def f(x, y, out)")
+        names = kernels.check_plain(function, "guvectorize", "def f(x, y, out)")
         self.nin, self.nout = nin, nout = len(layout.inputs), len(layout.outputs)
         if len(names) != nin + nout:
             raise TypeError(
@@ -164,7 +157,7 @@ class CoreFunction(Definition):
             )
         indices = (", ".join("ijklmn"[: len(own)]) or "0" for own in layout.outputs)
         places = dict(zip(names[nin:], indices, strict=True))
-        refuse_unwritten(function, places, unnamed=True)
+        kernels.refuse_unwritten(function, places, unnamed=True)
         self.function, self.layout, self.fastmath = function, layout, fastmath
         #: The signatures by the dtypes of their inputs and outputs.
         self._types = {
@@ -238,14 +231,9 @@ class CoreFunction(Definition):
                     zip((*native, *written), self.layout.operands, strict=True)
                 )
             )
-        can_cast: Any = np.can_cast  # checks the word itself
-        for result, y in zip(results, outputs, strict=True):
-            if y is not None and not can_cast(result, y, casting):
-                raise TypeError(
-                    f"Cannot cast gufunc {self.name!r} output from {result!r} to "
-                    f"{y!r} with casting rule {casting!r}: pass out= of the result's "
-                    "dtype, dtype= of what the function gives, or casting='unsafe'"
-                )
+        pairs = zip(results, outputs, strict=True)
+        casts = [("the result", own, y) for own, y in pairs if y is not None]
+        refuse_casts(self.name, casts, casting)
         key = dtypes_of(types[: self.nin]), dtypes_of(types[self.nin :])
         if key not in self._specialisations:  # by identity, so the first one stays
             self._specialisations.setdefault(key, self._make(types, *key))
@@ -255,18 +243,18 @@ class CoreFunction(Definition):
         self, types: Types, inputs: Dtypes, outputs: Dtypes
     ) -> CoreSpecialisation:
         for label, (dtype, _) in zip(self.names, types, strict=True):
-            check_dtype(dtype, f"{self.name}: {label}")
+            kernels.check_dtype(dtype, f"{self.name}: {label}")
         arguments = tuple(
             Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
             for k, (dtype, ndim) in enumerate(types)
         )
         cores = dict(zip(self.names, self.layout.operands, strict=True))
-        working = result_type(dtype for dtype, _ in types)
+        working = kernels.result_type(dtype for dtype, _ in types)
 
         def loops(tree: ast.FunctionDef, scope: FunctionScope) -> None:
             WholeArrays(tree, scope, cores).generic_visit(tree)
 
-        function = typed(self.function, working, loops)
+        function = kernels.typed(self.function, working, loops)
         return CoreSpecialisation(function, arguments, inputs, outputs)
 
 

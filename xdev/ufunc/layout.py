@@ -203,25 +203,19 @@ def pooled(
     Results of less than ``least`` bytes are left to NumPy: None in the tuple, or in its
     place where all are.
     """
-    shape, straight = None, order == "K"
-    arrays = []
-    for x in operands if where is True else (*operands, where):
-        if type(x) is not ndarray:
-            if isinstance(x, ndarray):
-                return None  # a subclass, which decides on its results
-            continue
-        straight = straight and x.flags.c_contiguous
-        if shape is None:
-            shape = x.shape
-        elif x.shape != shape:
-            try:
-                shape = np.broadcast_shapes(shape, x.shape)
-            except ValueError:
-                return None  # NumPy words the refusal
-        arrays.append(x)
+    operands = operands if where is True else (*operands, where)
+    arrays = [x for x in operands if isinstance(x, ndarray)]
+    if any(type(x) is not ndarray for x in arrays):
+        return None  # a subclass, which decides on its results
+    shapes = {x.shape for x in arrays}
+    try:
+        shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None  # NumPy words the refusal
     if not shape:
         return None  # of NumPy scalars, or numbers
-    order = "C" if straight else order
+    if order == "K" and all(x.flags.c_contiguous for x in arrays):
+        order = "C"
     return tuple([_like(arrays, shape, d, order, least) for d in outputs])
 
 
@@ -308,14 +302,8 @@ class Lines(NamedTuple):
 
     def parameter(self, splits: int, each: int) -> bytes:
         """Lay it out as ``Lines`` in fold.cuh is."""
-        numbers = (
-            *(self.number, self.length, splits, each),
-            *self.extents,
-            *self.source,
-            *self.target,
-            *self.mask,
-            *self.steps,
-        )
+        numbers = [self.number, self.length, splits, each, *self.extents]
+        numbers += (*self.source, *self.target, *self.mask, *self.steps)
         return struct.pack(f"={len(numbers)}q", *numbers)
 
 

@@ -20,14 +20,6 @@ from xdev.errors import quoted
 from xdev.ufunc import foreign, sources
 from xdev.ufunc.dtypes import Specialisation, check, chosen, parse, types_of
 from xdev.ufunc.kinds import Rules, is_dtype, weak
-from xdev.ufunc.sources import (
-    CountingParameters,
-    is_plain,
-    numpys,
-    positional,
-    refuse_arrays,
-    refuse_neighbours,
-)
 from xdev.ufunc.ufuncs import Definition, Ufunc, of_a_call
 
 if TYPE_CHECKING:
@@ -56,7 +48,7 @@ class ScalarFunction(Definition):
         fastmath: bool = False,
         inside: bool = False,
     ) -> None:
-        self.labels = positional(
+        self.labels = sources.positional(
             function,
             f"{'a ufunc calls' if inside else 'vectorize needs'} Python functions with "
             "positional parameters (no *args, **kwargs or keyword-only ones)",
@@ -136,9 +128,9 @@ class ScalarFunction(Definition):
         return self.counts.resolve(args, [i for i, _ in self.signatures], self.name)
 
     @cached_property
-    def counts(self) -> CountingParameters:
+    def counts(self) -> sources.CountingParameters:
         """The parameters that count: ends of ``range``, and indices."""
-        return CountingParameters(self.function)
+        return sources.CountingParameters(self.function)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing for exactly these input dtypes, one an argument."""
@@ -210,10 +202,10 @@ class ScalarFunction(Definition):
             return self.specialise(taken)
         # Outside values may change between typing and compiling: both take these.
         code, outside = self.function.__code__, sources.outside(self.function)
-        refuse_arrays(self.function, outside)
+        sources.refuse_arrays(self.function, outside)
         if any(map(is_half, (*taken, *outputs))):
             for called in _digested(self.function)[1]:
-                refuse_neighbours(called)
+                sources.refuse_neighbours(called)
         function = sources.rebuilt(self.function, code, outside)
         rules = Rules(taken, outputs, working=self.counts.working(taken))
         inferred, digest = self._typing(function, rules)
@@ -278,7 +270,7 @@ class ScalarFunction(Definition):
         key = rules.inputs, rules.working, rules.words, digest
         if key not in self._device_functions:
             outside = sources.outside(self.function)
-            refuse_arrays(self.function, outside)
+            sources.refuse_arrays(self.function, outside)
             plain, _ = self._typed(self.function, rules)
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
@@ -306,7 +298,7 @@ def within(value: object) -> ScalarFunction | None:
     scalar = getattr(value, "definition", None)
     if isinstance(scalar, ScalarFunction):
         return scalar
-    if not is_plain(value):
+    if not sources.is_plain(value):
         return None
     outermost = _calling.get()[:1]  # the one being typed keeps the plain functions
     known = outermost[0].called if outermost else {}
@@ -329,9 +321,9 @@ def _digested(function: Any) -> tuple[str | None, list[Any]]:
         scalar = getattr(value, "definition", None)
         if isinstance(scalar, ScalarFunction):
             return scalar.function, bool(scalar.signatures)
-        if is_plain(value):
+        if sources.is_plain(value):
             reached.append(value)
-        return numpys(value)
+        return sources.numpys(value)
 
     return digests.digest(function, within_ufunc), reached
 
