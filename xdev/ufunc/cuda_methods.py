@@ -23,7 +23,7 @@ from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda, foreign, layout
 from xdev.ufunc.argument_errors import reduction_error
 from xdev.ufunc.cuda_operands import Array, Number, read
-from xdev.ufunc.dtypes import misfit, strong
+from xdev.ufunc.dtypes import strong
 from xdev.ufunc.foreign import is_cuda
 
 if TYPE_CHECKING:
@@ -282,12 +282,8 @@ class CudaMethods:
         if initial is None:
             return None
         value = initial.item() if hasattr(initial, "item") else initial
-        try:
-            return spec.outputs[0].type(value)
-        except OverflowError as error:
-            name = f"{self._name}.reduce"
-            refusal = misfit((value,), spec.outputs, name, ("initial",))
-            raise refusal or error from None
+        name, labels = f"{self._name}.reduce", ("initial",)
+        return strong((value,), spec.outputs[:1], name, labels)[0]
 
     def _mask(self, where: Any, shape: Shape) -> Array | None:
         """Return where elements take part; None: everywhere."""

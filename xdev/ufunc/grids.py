@@ -168,8 +168,7 @@ class HostGrids:
     run = HostRun
     ordered = nullcontext
 
-    @staticmethod
-    def read(x: Any, name: str, _: str = "") -> Array | Number:
+    def read(self, x: Any, name: str, _: str = "") -> Array | Number:
         """Return what an argument of a kernel is."""
         adapter = foreign.of(type(x))
         if adapter is not None:
@@ -185,18 +184,15 @@ class HostGrids:
             f"blocks, xdev.distributed.map(kernel, x) ({PAGE})"
         )
 
-    @staticmethod
-    def on_device(*_: object) -> AbstractContextManager[Any]:
+    def on_device(self, *_: object) -> AbstractContextManager[Any]:
         """Return the one place there is."""
         return nullcontext("cpu")
 
-    @staticmethod
-    def operand(x: Any, *_: object) -> Array | Number:
+    def operand(self, x: Any, *_: object) -> Array | Number:
         """Return what an input of a function of core arrays is, subclasses too."""
         return Number(x) if isinstance(x, NUMBERS) else _of(np.asanyarray(x))
 
-    @staticmethod
-    def written(x: Any, name: str) -> Array:
+    def written(self, x: Any, name: str) -> Array:
         """Return what an output is."""
         if not isinstance(x, np.ndarray):
             message = f"{name}: out= is {not_array(x, 'pass an array that it holds')}"
@@ -205,35 +201,29 @@ class HostGrids:
             raise ValueError(f"{name}: out is read-only: pass one that may be written")
         return _of(x)
 
-    @staticmethod
-    def points(loop: Shape, name: str) -> Extents:
+    def points(self, loop: Shape, name: str) -> Extents:
         """Return the points of a loop, by rows: along them no index is divided."""
         return Extents.read((prod(loop[:-1]), loop[-1]), name)
 
-    @staticmethod
-    def compiled(grid: Grid, **_: bool) -> Any:
+    def compiled(self, grid: Grid, **_: bool) -> Any:
         """Return a function's loop."""
         return grid_code.loop(grid)
 
-    @staticmethod
-    def made(result: Result) -> Array:
+    def made(self, result: Result) -> Array:
         """Return a new array."""
         made = memory.host_array(result.shape, result.dtype)
         return _of(made if result.straight else transposed(made, result.axes))
 
-    @staticmethod
-    def copied(x: Array, dtype: np.dtype[Any]) -> Array:
+    def copied(self, x: Array, dtype: np.dtype[Any]) -> Array:
         """Return an input's copy of a dtype."""
         return _of(np.array(x.owner, dtype))
 
-    @staticmethod
-    def assign(target: Array, source: Array) -> None:
+    def assign(self, target: Array, source: Array) -> None:
         """Cast results into the output that the caller gave."""
         np.copyto(target.owner, source.owner, casting="unsafe")
 
-    @staticmethod
     def returned(
-        new: Any, owners: tuple[Any, ...], function: Any, place: int, subok: bool
+        self, new: Any, owners: tuple[Any, ...], function: Any, place: int, subok: bool
     ) -> Any:
         """Return a new result as NumPy does: a subclass of an input's, or a scalar."""
         arrays = (x for x in owners if isinstance(x, np.ndarray))
@@ -256,20 +246,18 @@ class CudaGrids:
     on_device = staticmethod(cuda.on_device)
     ordered = staticmethod(cuda_operands.ordered)
 
-    @staticmethod
-    def points(loop: Shape, name: str) -> Extents:
+    def points(self, loop: Shape, name: str) -> Extents:
         """Return the points of a loop."""
         return Extents.read(prod(loop), name)
 
-    @staticmethod
-    def compiled(grid: Grid, *, narrow: bool) -> Any:
+    def compiled(self, grid: Grid, *, narrow: bool) -> Any:
         """Return a function's kernel on the current device."""
         cuda.require()
         here = launch.capability(_optional.cupy().cuda.runtime.getDevice())
         return launch.Kernel(*grid_code.cubin(grid, here, narrow=narrow))
 
-    @staticmethod
     def run(
+        self,
         machine: Any,
         kinds: Sequence[Argument],
         points: Extents,
@@ -295,18 +283,15 @@ class CudaGrids:
 
         return reporting if checked else start
 
-    @staticmethod
-    def copied(x: Array, dtype: np.dtype[Any]) -> Any:
+    def copied(self, x: Array, dtype: np.dtype[Any]) -> Any:
         """Return an input's copy of a dtype."""
         return read(x.cupy().astype(dtype), "")
 
-    @staticmethod
-    def assign(target: Array, source: Array) -> None:
+    def assign(self, target: Array, source: Array) -> None:
         """Cast results into the output that the caller gave."""
         target.cupy()[...] = source.owner
 
-    @staticmethod
-    def returned(new: Any, owners: tuple[Any, ...], *_: object) -> Any:
+    def returned(self, new: Any, owners: tuple[Any, ...], *_: object) -> Any:
         """Return a new result as an array of the first array's library."""
         return foreign.from_native(new, owners[0] if owners else None)
 

@@ -171,11 +171,8 @@ class _Rewriter(ast.NodeTransformer):
         if number is not None:
             return self._number(node, number, kind)
         new, own = super().visit(node), kinds.native(own)
-        if (
-            kinds.is_dtype(kind, "iufc")
-            and own is not None
-            and not kinds.same(own, kind)
-        ):
+        known = own is not None and kinds.is_dtype(kind, "iufc")
+        if known and not kinds.same(own, kind):
             return self._cast(new, kind if own.kind == "c" else kinds.real(kind))
         # In loops compilers begin with the types of names before them: unsigned
         # integers that turn signed there would become floats.

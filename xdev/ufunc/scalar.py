@@ -249,8 +249,7 @@ class ScalarFunction(Definition):
         # No process needs these that finds all on disk.
         from xdev.ufunc import rewriting
 
-        with _entered(self):
-            called = partial(_called, bounded=rules.bounded)
+        with _entered(self, rules) as called:
             replace = partial(replacement, working=rules.working)
             return rewriting.typed(function, rules, replace, called=called)
 
@@ -258,8 +257,7 @@ class ScalarFunction(Definition):
         """Return the kind of what compiled code gets from this function."""
         from xdev.ufunc import rewriting
 
-        with _entered(self):
-            called = partial(_called, bounded=rules.bounded)
+        with _entered(self, rules) as called:
             return rewriting.returned(self.function, rules, called)
 
     def device_function(self, rules: Rules) -> Any:
@@ -281,14 +279,14 @@ _calling: ContextVar[tuple[ScalarFunction, ...]] = ContextVar("calling", default
 
 
 @contextmanager
-def _entered(scalar: ScalarFunction) -> Iterator[None]:
-    """Refuse a function that calls itself, through others too."""
+def _entered(scalar: ScalarFunction, rules: Rules) -> Iterator[Any]:
+    """Return what tells of calls in a function; one that calls itself is refused."""
     calling = _calling.get()
     if scalar in calling:
         raise TypeError(f"{scalar.name} calls itself: write the recursion as a loop")
     token = _calling.set((*calling, scalar))
     try:
-        yield
+        yield partial(_called, bounded=rules.bounded)
     finally:
         _calling.reset(token)
 
