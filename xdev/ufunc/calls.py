@@ -113,11 +113,6 @@ def uploaded(
     def up(x: Any) -> Any:
         return to_device(x, "cuda") if isinstance(x, np.ndarray) else x
 
-    for out in outs or ():
-        written = isinstance(out, np.ndarray) and out.flags.writeable
-        if not written and out is not None:
-            message = "out must be a NumPy array that may be written, as the inputs are"
-            raise ValueError(message)
     keywords = {key: up(x) for key, x in keywords.items()}
     there = outs and tuple(map(up, outs))  # what is not computed stays as it is
     result = loops([*map(up, args)], there, **keywords)

@@ -320,7 +320,7 @@ class CudaMethods:
             values = [source.address, y.address]
             if splits > 1:
                 before = array_maker()((found.number, splits), loop)
-                between = layout.partial(found, splits, loop.itemsize)
+                between = found.partial(splits, loop.itemsize)
                 fold = self._launch(spec, first, between, splits, each)
                 fold([source.address, before.data.ptr])
                 values.append(before.data.ptr)

@@ -201,14 +201,10 @@ class Selection(Definition):
         """Return the typing: what is chosen from has one dtype."""
         spec = self._typings.get(inputs)
         if spec is None:
-            taken = tuple(d.newbyteorder("=") for d in inputs)
-            kind = taken[-1]
-            if self.key == "clip":
-                kind, taken = taken[0], taken[:1] * 3
-            elif self.key == "where":
-                kind = np.result_type(*taken[1:])
-                taken = np.dtype(bool), kind, kind
-            spec = _specialisation(self.key, taken, (kind,))
+            chosen = inputs[:1] if self.key == "clip" else inputs[1:]
+            kind = np.result_type(*chosen)
+            first = kind if self.key == "clip" else np.dtype(bool)
+            spec = _specialisation(self.key, (first, kind, kind), (kind,))
             spec = self._typings.setdefault(inputs, spec)
         return spec
 

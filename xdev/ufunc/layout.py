@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -201,7 +202,7 @@ def pooled(
     """Return large results from xdev's pool, in the layout that NumPy would choose.
 
     Results of less than ``least`` bytes are left to NumPy: None in the tuple, or in its
-    place where all are.
+    place.
     """
     operands = operands if where is True else (*operands, where)
     arrays = [x for x in operands if isinstance(x, ndarray)]
@@ -214,29 +215,23 @@ def pooled(
         return None  # NumPy words the refusal
     if not shape:
         return None  # of NumPy scalars, or numbers
-    if order == "K" and all(x.flags.c_contiguous for x in arrays):
-        order = "C"
-    return tuple([_like(arrays, shape, d, order, least) for d in outputs])
-
-
-def _like(
-    arrays: Sequence[Any], shape: Shape, dtype: np.dtype[Any], order: str, least: int
-) -> ndarray[Any, Any] | None:
-    """Return an array of a shape in the memory order that inputs have, or a given one.
-
-    An array that may be freed by hand is its own, no view of another one.
-    """
-    if prod(shape) * dtype.itemsize < least:
+    size = prod(shape)
+    if all(size * d.itemsize < least for d in outputs):
         return None
-    if order == "C":
-        return host_array(shape, dtype)
-    return ordered(places(shape, arrays, order), shape, dtype)
+    straight = order == "K" and all(x.flags.c_contiguous for x in arrays)
+    make: Any = partial(host_array, shape)
+    if not (straight or order == "C"):
+        make = partial(ordered, places(shape, arrays, order), shape)
+    return tuple([None if size * d.itemsize < least else make(d) for d in outputs])
 
 
 def ordered(
     axes: Sequence[int], shape: Sequence[int], dtype: np.dtype[Any]
 ) -> ndarray[Any, Any]:
-    """Return a new array of a shape whose axes lie in memory in an order."""
+    """Return a new array of a shape whose axes lie in memory in an order.
+
+    An array that may be freed by hand is its own, no view of another one.
+    """
     straight = host_array(tuple(shape[axis] for axis in axes), dtype)
     return transposed(straight, sorted(range(len(axes)), key=axes.__getitem__))
 
@@ -300,6 +295,12 @@ class Lines(NamedTuple):
         each += -each % span
         return -(-self.length // each), each
 
+    def partial(self, splits: int, itemsize: int) -> Lines:
+        """Return the same lines with a result for each segment, one after the other."""
+        target = contiguous(self.extents, splits * itemsize)
+        steps = self.steps[0], itemsize, self.steps[2]
+        return self._replace(target=target, steps=steps)
+
     def parameter(self, splits: int, each: int) -> bytes:
         """Lay it out as ``Lines`` in fold.cuh is."""
         numbers = [self.number, self.length, splits, each, *self.extents]
@@ -359,10 +360,3 @@ def grid(lines: int, splits: int, group: int) -> int:
     if group == WARPS:
         return -(-lines // WARP) * splits
     return -(-lines * splits * group // BLOCK)
-
-
-def partial(found: Lines, splits: int, itemsize: int) -> Lines:
-    """Return the same lines with results by line and segment, one after the other."""
-    target = contiguous(found.extents, splits * itemsize)
-    steps = found.steps[0], itemsize, found.steps[2]
-    return found._replace(target=target, steps=steps)

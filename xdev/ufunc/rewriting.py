@@ -84,19 +84,24 @@ def analysed(
     return tree, scope, flow
 
 
-def _refuse_without_source(function: Callable[..., Any], rules: Rules) -> None:
-    """Refuse integers that compilers widen where there is no source to rewrite."""
+def _without_source(
+    function: Callable[..., Any], rules: Rules, replace: Callable[[object], object]
+) -> Callable[..., Any]:
+    """Return the function as it is; refuse integers that compilers would widen."""
+    code, outside = function.__code__, sources.outside(function)
     if rules.needs_source:
         inputs = ", ".join(map(str, rules.inputs))
-        integers, _ = rules.words
-        wide = integers or rules.working.kind == "b"
-        result, code = "int64" if wide else rules.working, function.__code__
+        wide = rules.words[0] or rules.working.kind == "b"
+        result = "int64" if wide else rules.working
         raise TypeError(
             f"{function.__name__}({inputs}): no source was found at "
             f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
             f"have NumPy's dtypes. {KEEPERS}, or give the types, by which integers are "
             f"computed in 64 bits, as @vectorize(['{result}({inputs})'])"
         )
+    values = inside(code, outside)
+    swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
+    return sources.rebuilt(function, code, swapped)
 
 
 def returned(function: Callable[..., Any], rules: Rules, called: Calling) -> Kind:
@@ -125,11 +130,7 @@ def typed(
     code = function.__code__
     source = sources.find(code)
     if source is None:
-        _refuse_without_source(function, rules)
-        outside = sources.outside(function)
-        values = inside(code, outside)
-        swapped = {k: v for k in outside if (v := replace(values[k])) is not outside[k]}
-        return sources.rebuilt(function, code, swapped), None
+        return _without_source(function, rules, replace), None
     tree, scope, flow = analysed(function, source.node, rules, called, also)
     if rules.inputs:
         flow.want_results(rules.compiled(flow.returned))
