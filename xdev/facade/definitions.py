@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -112,7 +113,6 @@ class StandardDefinition(Definition):
             example=f"{array}]){rest}",
             shown=shown,
         )
-        self._typings: dict[Any, Specialisation] = {}
 
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc its name, docstring and signature."""
@@ -320,33 +320,31 @@ class StandardDefinition(Definition):
 
     def giving(self, inputs: Dtypes, signature: Signature) -> Specialisation:
         """Return the typing that a call asks for."""
-        typing = self._typings.get((inputs, signature))
-        if typing is None:
-            from xdev.ufunc import expressions
-
-            loop = self.numpy
-            if self.key == "round" and inputs[0].kind in "iu":
-                loop = np.positive
-            assert loop is not None  # noqa: S101 - the others are not asked
-            typing = expressions.typed(self.key, loop, inputs, signature)
-            typing = self._typings.setdefault((inputs, signature), typing)
-        return typing
+        whole = self.key == "round" and inputs[0].kind in "iu"
+        loop = np.positive if whole else self.numpy
+        return _typed(self.key, loop, inputs, signature)
 
     def folding(
         self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
     ) -> Specialisation:
         """Return the typing of a fold, which takes its own results, as NumPy has it."""
-        if dtype is None and out is None and self.key in ("add", "multiply"):
-            wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(array.kind)
-            dtype = array if wide is None else np.result_type(array, wide)
-        if dtype is None:
-            dtype = array if out is None else np.result_type(out, array)
-        if self.key.startswith("logical_"):
-            dtype = np.bool_
+        if dtype is None and out is None:
+            own: Any = self.numpy
+            dtype = own.reduce(np.zeros(1, array)).dtype
+        elif dtype is None:
+            dtype = np.result_type(out, array)
         typing = self.specialise((np.dtype(dtype),) * 2)
         if set(typing.inputs) != set(typing.outputs):
             typing = self.specialise((typing.outputs[0],) * 2)
         return typing
+
+
+@cache
+def _typed(key: str, loop: Any, inputs: Dtypes, signature: Signature) -> Specialisation:
+    """Return NumPy's typing for input dtypes."""
+    from xdev.ufunc import expressions
+
+    return expressions.typed(key, loop, inputs, signature)
 
 
 @final
