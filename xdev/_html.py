@@ -51,16 +51,16 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
     A row has a bar's label, the lengths of its parts side by side, where ticks stand,
     and the text at its end.
     """
-    rows = [(_short(label), *others) for label, *others in rows]  # type: ignore[misc]
-    left = LETTER * max((len(label) for label, *_ in rows), default=0) + LETTER
+    names = [x if len(x) <= LONGEST else f"{x[: LONGEST - 1]}…" for x, *_ in rows]
+    left = LETTER * max(map(len, names), default=0) + LETTER
     right = LETTER * max((len(text) for *_, text in rows), default=0) + LETTER
     longest = max((at for _, _, ticks, _ in rows for at in ticks), default=0)
     scale = max(WIDTH - left - right, BAR) / (longest or 1)
     body = []
-    for row, (label, parts, ticks, text) in enumerate(rows):
+    for row, (_, parts, ticks, text) in enumerate(rows):
         top = LINE * row + (LINE - BAR) // 2
         base, x = top + BAR - 3, float(left)
-        body.append(_text(left - LETTER, base, label, "end"))
+        body.append(_text(left - LETTER, base, names[row], "end"))
         for part, colour in zip(parts, cycle(COLOURS), strict=False):
             body.append(_rectangle(x, top, scale * part, colour))
             x += scale * part
@@ -73,10 +73,6 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
         f'viewBox="0 0 {WIDTH} {height}" role="img" style="{STYLE}" '
         f'fill="currentColor"><title>{escape(title)}</title>{"".join(body)}</svg>'
     )
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:

@@ -109,7 +109,9 @@ def namesake() -> Iterator[Problem]:
     """Look for the other project whose module is called xdev too."""
     version = _optional.distributions().get("xdev")
     if version is not None:
-        yield BROKEN, info.NAMESAKE.format(version), info.WITHOUT_NAMESAKE
+        what = f"the distribution xdev {version}, another project, is installed too"
+        way = "python -m pip install --force-reinstall ."
+        yield BROKEN, what, f"python -m pip uninstall xdev, then, {CHECKOUT}, {way}"
 
 
 def compiled() -> Iterator[Problem]:

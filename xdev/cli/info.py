@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import xdev
-from xdev import _config, _disk_cache, _optional, memory, native
+from xdev import _config, _disk_cache, memory, native
 from xdev._progress import Progress
 from xdev.device import Device, default_device, devices, use_device
 from xdev.errors import ConfigurationError, DeviceUnavailableError
@@ -37,15 +37,6 @@ FUNCTIONS = (
 )
 DTYPES = ["float32", "float64", "int64"]
 OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
-#: The other project of that name is installed.
-NAMESAKE = (
-    "the distribution xdev {} is installed too, another project with the same module "
-    "name"
-)
-WITHOUT_NAMESAKE = (
-    "python -m pip uninstall xdev, then, in xdev's checkout, python -m pip install "
-    "--force-reinstall ."
-)
 
 
 def add_command(
@@ -304,9 +295,6 @@ def _print(sections: Mapping[str, Mapping[str, Any]]) -> None:
         for name, text in lines.items():
             told = "-" if text is None else text
             print(in_columns(f"  {name:<19} {told}", 22))
-    namesake = _optional.distributions().get("xdev")
-    if namesake is not None:
-        print(f"warning: {NAMESAKE.format(namesake)}: {WITHOUT_NAMESAKE}")
 
 
 def _devices() -> dict[str, str]:

@@ -161,8 +161,10 @@ def _bound(library: Library, name: str, like: Any) -> Callable[..., Any]:
 
 
 def _function(library: Library, name: str) -> Callable[..., Any]:
+    if library.device_type == "fake" and is_in_cupy(name):
+        return strict(f"xdev.numpy.{name}", operator.attrgetter(name)(np))
     if library.device_type == "fake":
-        return _of_fake(library, name)
+        return _standard(library, name)
     if library.chunk is not None:
         return _of_dask(library, name)
     if library.device_type != "cuda":
@@ -181,13 +183,6 @@ def _of_namespace(library: Library, name: str) -> Callable[..., Any]:
     except AttributeError:
         function = _standard(library, name)
     return function
-
-
-def _of_fake(library: Library, name: str) -> Callable[..., Any]:
-    """Return NumPy's function for fake arrays, where CuPy has one of its name."""
-    if not is_in_cupy(name):
-        return _standard(library, name)
-    return strict(f"xdev.numpy.{name}", operator.attrgetter(name)(np))
 
 
 def _of_dask(library: Library, name: str) -> Callable[..., Any]:
