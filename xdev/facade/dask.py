@@ -33,16 +33,8 @@ from xdev.facade.backends import (
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import TRANSFORMS, dispatch, factory
 from xdev.facade.elementwise import __test__ as ufuncs_by_name
+from xdev.ufunc import dask as engine
 from xdev.ufunc.argument_errors import PAGE, no_array, not_over_blocks
-from xdev.ufunc.dask import (
-    chunk,
-    cores,
-    elementwise,
-    lift,
-    over_cores,
-    refuse_plain,
-    written,
-)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -94,8 +86,8 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
         layout = WIDER.get((name, key, value), layout)
     if name == "linalg.solve" and more[0].ndim == 1:
         layout = "(m,m),(m)->(m)"
-    count = len(cores(layout))
-    arrays, rest = [lift(y) for y in (x, *more[: count - 1])], more[count - 1 :]
+    count = len(engine.cores(layout))
+    arrays, rest = [engine.lift(y) for y in (x, *more[: count - 1])], more[count - 1 :]
     vectors = not layout.startswith("(m")
     axis = options.pop("axis", -1) if vectors else -1
     axes = [axis] if vectors else [-2, -1]
@@ -114,7 +106,7 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
     if "k" in outputs and "k" not in inputs:
         fixed["output_sizes"] = {"k": min(x.shape[-2:])}
     run = functools.partial(_on_blocks, name, rest, options)
-    result = over_cores(run, layout, arrays, **fixed)
+    result = engine.over_cores(run, layout, arrays, **fixed)
     return _optional.dask_array().moveaxis(result, -1, axis) if vectors else result
 
 
@@ -149,7 +141,7 @@ def _xp() -> Any:
 
 
 def _diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
-    parts = [lift(ends.get("prepend")), x, lift(ends.get("append"))]
+    parts = [engine.lift(ends.get("prepend")), x, engine.lift(ends.get("append"))]
     parts = [part for part in parts if part is not None]
     whole = _xp().concat(parts, axis=axis) if len(parts) > 1 else x
     return _optional.dask_array().diff(whole, n=n, axis=axis)
@@ -223,7 +215,7 @@ def _dasks(name: str) -> Function:
 class DaskLibrary(Library):
     """Dask's collections, each of chunks of one type on one device."""
 
-    chunk = staticmethod(chunk)
+    chunk = staticmethod(engine.chunk)
 
     def __init__(self, namespace: ModuleType) -> None:
         super().__init__(namespace, self._find)
@@ -231,19 +223,19 @@ class DaskLibrary(Library):
     def _find(self, name: str) -> Function:
         if name in ELEMENTWISE:
             own = getattr(facade, name)
-            return lambda *args: elementwise(own, args)
+            return lambda *args: engine.elementwise(own, args)
         if name in CORES:
             return functools.partial(_of_cores, name)
         if name in TRANSFORMS:  # they need all of an axis at once
             return functools.partial(_transform, name)
-        own = _dasks(name)
+        own, lift = _dasks(name), engine.lift
         return lambda *args, **options: own(
             *map(lift, args), **{key: lift(value) for key, value in options.items()}
         )
 
     def device(self, x: Any) -> object:
         """Return the device of the chunks."""
-        return chunk(x)[1]
+        return engine.chunk(x)[1]
 
     def dtype(self, dtype: DType) -> DType:
         """Return the namespace's name for anybody's data type."""
@@ -253,8 +245,8 @@ class DaskLibrary(Library):
         self, name: str, function: Function, values: list[Any], out: Any, **_: Any
     ) -> Any:
         """Let ``out`` be another collection from now on: it has no memory."""
-        refuse_plain(f"xdev.{name}", [out])
-        return written(name, out, function(*values))
+        engine.refuse_plain(f"xdev.{name}", [out])
+        return engine.written(name, out, function(*values))
 
 
 library = DaskLibrary

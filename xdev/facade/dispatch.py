@@ -18,15 +18,7 @@ from xdev.device.registry import backend
 from xdev.errors import type_name
 from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
-from xdev.ufunc.argument_errors import (
-    mismatch,
-    misplaced,
-    no_array,
-    no_arrays,
-    no_sequence,
-    too_large,
-    unfit,
-)
+from xdev.ufunc import argument_errors as errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -83,7 +75,7 @@ def _discover(x: Any, name: str, label: str) -> Library:
         return library_named(cupy)
     # Not of classes: the class numpy.float64 has __array_namespace__ as well.
     if isinstance(x, type | list | tuple | str | np.generic) or not is_array(x):
-        raise no_array(name, label, x)
+        raise errors.no_array(name, label, x)
     try:
         return library_named(_compat().array_namespace(x))
     except AttributeError as error:  # what it names is no module
@@ -128,7 +120,7 @@ def refuse(name: str, **arrays: Any) -> None:
     for label, x in arrays.items():
         if is_freed(x):
             raise use_after_free(x, f"xdev.{name}: {label}")
-    error = unfit(name, {key: x for key, x in arrays.items() if key != "out"})
+    error = errors.unfit(name, {key: x for key, x in arrays.items() if key != "out"})
     if error is not None:
         raise error from None
 
@@ -162,7 +154,7 @@ def dispatch(
 ) -> Function:
     """Return the function ``name`` for an array."""
     if more or unknown:
-        raise misplaced(own_function(name), more, unknown)
+        raise errors.misplaced(own_function(name), more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
         return OF_ARRAYS[name] if x.size < MANY else dispatch_large(name, x.size)
     library = libraries.get(type(x)) or library_of(x, name)
@@ -184,7 +176,7 @@ def dispatch_two(
 ) -> Function:
     """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
     if more:
-        raise misplaced(own_function(name), more)
+        raise errors.misplaced(own_function(name), more)
     kind = type(x1)
     if kind is type(x2):
         if kind is ndarray:
@@ -234,7 +226,7 @@ def dispatch_sequence(name: str, arrays: Any, axis: Any = None) -> Function:
     two = hasattr(arrays, "ndim") and hasattr(axis, "ndim")  # two arrays, and no list
     one = getattr(arrays, "ndim", 2) < 2 or not hasattr(arrays, "__iter__")  # noqa: PLR2004
     if one or two:
-        raise no_sequence(name, arrays)
+        raise errors.no_sequence(name, arrays)
     items = {f"arrays[{index}]": x for index, x in enumerate(arrays)}
     if not items:
         raise ValueError(f"xdev.{name}: arrays is empty: give at least one array")
@@ -258,7 +250,7 @@ def resolve_operands(
     written = {} if out is None else {"out": out}
     if out is not None:
         if type(out) in _EITHER:
-            raise no_array(name, "out", out)
+            raise errors.no_array(name, "out", out)
         if PYTHON_SCALARS.issuperset(map(type, arguments.values())):
             arguments = {k: _scalar(name, k, x) for k, x in arguments.items()}
     library, like = _library_of_operands(name, {**arguments, **masks, **written})
@@ -272,7 +264,7 @@ def _scalar(name: str, label: str, x: Any) -> Any:
     scalar: Any = np.asarray(x)[()]
     if type(scalar) in HOST_SCALARS:
         return scalar
-    raise too_large(name, label, x)
+    raise errors.too_large(name, label, x)
 
 
 def _library_of_operands(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
@@ -281,7 +273,7 @@ def _library_of_operands(name: str, arguments: dict[str, Any]) -> tuple[Library,
     for label, value in arguments.items():
         kind = type(value)
         if value is None and label not in OPTIONAL:
-            raise no_array(name, label, value)
+            raise errors.no_array(name, label, value)
         # A 0-d host array is a number that goes anywhere, unless it is written to.
         flat = kind is ndarray and not value.ndim and label != "out"
         if (flat and value.dtype not in FREED) or kind in HOST_SCALARS:
@@ -289,7 +281,7 @@ def _library_of_operands(name: str, arguments: dict[str, Any]) -> tuple[Library,
         elif kind not in _EITHER:
             arrays.append((label, value))
     if not arrays and not hosts:
-        raise no_arrays(name, list(arguments))
+        raise errors.no_arrays(name, list(arguments))
     return common_library(name, arrays or hosts)
 
 
@@ -306,7 +298,7 @@ def common_library(name: str, items: Any) -> tuple[Library, Any]:
         elif may_join(other, value, first[1]):
             first, library, here = (label, value), other, there
         elif not may_join(library, first[1], value):
-            raise mismatch(name, first, (label, value))
+            raise errors.mismatch(name, first, (label, value))
     return library, first[1]
 
 
@@ -330,7 +322,7 @@ def factory(
     The facade's function ``name`` that asks got ``more`` by place than it takes.
     """
     if more:
-        raise misplaced(own_function(name), more)
+        raise errors.misplaced(own_function(name), more)
     if chunks is not None:
         return backend_of("dask").CollectionFactory(as_device(device), chunks)
     if device is None:
