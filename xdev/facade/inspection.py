@@ -12,6 +12,7 @@ from xdev._freed import FREED
 from xdev.device import Device, as_device, devices
 from xdev.device.choice import coming_default, names_device
 from xdev.device.registry import backend
+from xdev.facade import dispatch
 from xdev.facade.backends import (
     CLASSES,
     HOST_SCALARS,
@@ -20,16 +21,7 @@ from xdev.facade.backends import (
     numpy_dtype_of,
     to_numpy_dtype,
 )
-from xdev.facade.dispatch import (
-    MANY,
-    dispatch_alike,
-    dispatch_large,
-    factory,
-    library_of,
-    moved,
-    owner_of,
-    stays,
-)
+from xdev.facade.dispatch import MANY
 from xdev.ufunc.argument_errors import misplaced
 
 if TYPE_CHECKING:
@@ -201,9 +193,9 @@ def namespace(x_or_device: object, /) -> ModuleType:
     (True, True)
     """
     if isinstance(x_or_device, str) or names_device(x_or_device):
-        sample = factory(x_or_device).empty(0, None)
-        return library_of(sample, "namespace").namespace
-    return library_of(x_or_device, "namespace", "x_or_device").namespace
+        sample = dispatch.factory(x_or_device).empty(0, None)
+        return dispatch.library_of(sample, "namespace").namespace
+    return dispatch.library_of(x_or_device, "namespace", "x_or_device").namespace
 
 
 ndarray = np.ndarray
@@ -269,13 +261,13 @@ def astype(
     plain = type(x) is ndarray and x.dtype not in FREED
     if plain and type(dtype) in CLASSES and device is None:
         if x.size >= MANY and (copy or x.dtype != dtype):
-            function = dispatch_large("astype", x.size, ndarray.astype)
+            function = dispatch.dispatch_large("astype", x.size, ndarray.astype)
             return function(x, np.dtype(dtype))
         return x.astype(dtype, copy=copy)
-    library = library_of(x, "astype")
-    stay = stays(x, device)
+    library = dispatch.library_of(x, "astype")
+    stay = dispatch.stays(x, device)
     result = library.bound("astype", x)(x, library.dtype(dtype), copy=copy and stay)
-    return result if stay else moved(result, as_device(device))
+    return result if stay else dispatch.moved(result, as_device(device))
 
 
 def can_cast(from_: Any, to: DType, /) -> bool:
@@ -304,7 +296,7 @@ def can_cast(from_: Any, to: DType, /) -> bool:
     >>> xdev.can_cast(xdev.int8, xdev.int16), xdev.can_cast(xdev.int16, xdev.int8)
     (True, False)
     """
-    owner_of(from_, "can_cast", "from_")
+    dispatch.owner_of(from_, "can_cast", "from_")
     # PyTorch's own says yes to all of one kind, narrower ones too.
     return bool(np.can_cast(numpy_dtype_of(from_), to_numpy_dtype(to)))
 
@@ -339,7 +331,7 @@ def isdtype(dtype: DType, kind: Any) -> bool:
     if type(kind) is str and type(dtype) in CLASSES:
         return _is_of_kind(dtype, kind)
     own, is_of = to_numpy_dtype, np.isdtype
-    library = owner_of(dtype, "isdtype", "dtype")
+    library = dispatch.owner_of(dtype, "isdtype", "dtype")
     if library is not None:  # it may have types that NumPy lacks, as torch.bfloat16
         own, is_of = library.dtype, library.bound("isdtype", None)
     kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -377,7 +369,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     dtype('float32')
     """
     if arrays_and_dtypes:
-        function = dispatch_alike("result_type", arrays_and_dtypes)
+        function = dispatch.dispatch_alike("result_type", arrays_and_dtypes)
         if function is not None:
             return function(*arrays_and_dtypes)
     return _promoted(arrays_and_dtypes)
@@ -386,7 +378,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 def _promoted(things: tuple[Any, ...]) -> Any:
     """Promote by the first library but NumPy among the arrays, or the data types."""
     owners = [
-        owner_of(thing, "result_type", f"argument {index}")
+        dispatch.owner_of(thing, "result_type", f"argument {index}")
         for index, thing in enumerate(things)
     ]
     arrays = [has_dtype(x) and type(x) not in HOST_SCALARS for x in things]
@@ -403,7 +395,7 @@ def _in_terms_of(library: Library, thing: Any) -> Any:
     """Return an array, number or data type as the library's function takes it."""
     if not has_dtype(thing):
         return thing if type(thing) in PYTHON_SCALARS else library.dtype(thing)
-    at_home = library_of(thing, "result_type") is library
+    at_home = dispatch.library_of(thing, "result_type") is library
     return thing if at_home else library.dtype(thing.dtype)
 
 
@@ -474,7 +466,7 @@ def iinfo(type: Any, /) -> Any:
 
 def _limits(name: str, type: Any, limits_of: Callable[[Any], Any]) -> Any:
     """Return limits as NumPy has them, or another library for its own data types."""
-    library = owner_of(type, name, "type")
+    library = dispatch.owner_of(type, name, "type")
     if library is None:
         return limits_of(numpy_dtype_of(type))
     function = library.bound(name, type)
