@@ -114,9 +114,7 @@ def _linked(error: BaseException | None) -> Iterator[BaseException]:
             waiting += each.exceptions
 
 
-def _entries(
-    traceback: TracebackType | None,
-) -> list[tuple[TracebackType, bool]]:
+def _entries(traceback: TracebackType | None) -> list[tuple[TracebackType, bool]]:
     """Return a traceback's entries, and whether each is to be shown.
 
     Of entries of xdev, with those of libraries that it calls, only the last one of xdev

@@ -11,10 +11,9 @@ from xdev.facade.creation import number_of_host, whole_numbers
 from xdev.facade.dispatch import dispatch, factory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Never
 
-    from xdev.facade.backends import Array, Axes, DType, Norm
+    from xdev.facade.backends import Array, Axes, DType, Lengths, Norm
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift",
@@ -245,11 +244,7 @@ def ihfft(
 
 @gives_complex
 def fftn(
-    x: Array,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Array, /, s: Lengths = None, axes: Lengths = None, norm: Norm = "backward"
 ) -> Array:
     """Discrete Fourier transform along several axes.
 
@@ -286,11 +281,7 @@ def fftn(
 
 @gives_complex
 def ifftn(
-    x: Array,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Array, /, s: Lengths = None, axes: Lengths = None, norm: Norm = "backward"
 ) -> Array:
     """Inverse of :func:`fftn`.
 
@@ -327,11 +318,7 @@ def ifftn(
 
 @gives_complex
 def rfftn(
-    x: Array,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Array, /, s: Lengths = None, axes: Lengths = None, norm: Norm = "backward"
 ) -> Array:
     """Discrete Fourier transform of real numbers along several axes.
 
@@ -367,11 +354,7 @@ def rfftn(
 
 @gives_real
 def irfftn(
-    x: Array,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Array, /, s: Lengths = None, axes: Lengths = None, norm: Norm = "backward"
 ) -> Array:
     """Inverse of :func:`rfftn`.
 

@@ -13,7 +13,7 @@ from xdev.errors import quoted
 from xdev.ufunc.argument_errors import check_out
 
 if TYPE_CHECKING:  # protocols and named tuples take long to make
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
     from typing import (
         Concatenate,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
     ShapeLike: TypeAlias = int | Shape
     Number: TypeAlias = "complex | np.generic"
     Axes: TypeAlias = int | tuple[int, ...] | None
+    Lengths: TypeAlias = Sequence[int] | None  # along several axes; or these axes
     Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
     class HasDtype(Protocol):
