@@ -39,11 +39,7 @@ _costs: dict[tuple[Any, ...], CostModel] = {}
 
 
 def _quicker(
-    key: tuple[Any, ...],
-    size: int,
-    alone: Callable[[], Any],
-    shared: Callable[[int], Any],
-    loop: Callable[[int], Any] | None = None,
+    key: Any, size: int, alone: Function, shared: Function, loop: Function | None = None
 ) -> Any:
     """Compute in one thread, or by ``shared(grain)`` in several; note the time.
 

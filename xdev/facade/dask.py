@@ -323,7 +323,7 @@ class CollectionFactory(Factory):
         self, start: Any, stop: Any, num: int, *, dtype: DType, endpoint: bool
     ) -> Any:
         kind = to_numpy_dtype(dtype or np.linspace(start, stop, 1).dtype)
-        return self._collection(num, kind, _spaced, start, stop, num, endpoint)
+        return self._collection(num, kind, _spaced, (start, stop, num, endpoint))
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
         return self._collection((rows, columns), dtype or np.float64, _diagonal, k)
@@ -439,17 +439,9 @@ def _range(device: str, dtype: Any, start: Any, step: Any, window: Window) -> An
     return numbers
 
 
-def _spaced(
-    device: str,
-    dtype: Any,
-    start: Any,
-    stop: Any,
-    num: int,
-    endpoint: bool,
-    window: Window,
-) -> Any:
+def _spaced(device: str, dtype: Any, span: tuple[Any, ...], window: Window) -> Any:
     """Return a part of evenly spaced numbers, to the same bits as NumPy's."""
-    (part,) = window
+    (start, stop, num, endpoint), (part,) = span, window
     between = num - endpoint
     distance = np.subtract(stop, start, dtype=np.result_type(start, stop, 1.0))
     numbers = _counts(device, distance.dtype, part)

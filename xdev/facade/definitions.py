@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from xdev.ufunc.dtypes import Signature, Specialisation
     from xdev.ufunc.ufuncs import Ufunc
 
+    Args = tuple[Any, ...]
+    Keywords = dict[str, Any]
     Dtypes = tuple[np.dtype[Any], ...]
 
 _DOC = """{name}{signature}
@@ -150,9 +152,7 @@ class StandardDefinition(Definition):
         """Pickle by the name."""
         return self.key
 
-    def call(
-        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Any:
+    def call(self, ufunc: Ufunc, args: Args, keywords: Keywords) -> Any:
         """Compute a call that no plan is for."""
         arrays = [x for x in args if type(x) not in PYTHON_SCALARS]
         library = libraries.get(type(arrays[0])) if arrays else None
@@ -167,11 +167,7 @@ class StandardDefinition(Definition):
         dispatch.refuse(self.key, **dict(zip(self.labels, args, strict=True)))
 
     def _general(
-        self,
-        ufunc: Ufunc,
-        args: tuple[Any, ...],
-        outs: tuple[Any, ...] | None,
-        keywords: dict[str, Any],
+        self, ufunc: Ufunc, args: Args, outs: Args | None, keywords: Keywords
     ) -> Any:
         """Find the library of the arrays, and compute there."""
         out = outs[0] if outs else None
@@ -233,7 +229,7 @@ class StandardDefinition(Definition):
         return library.write(self.key, function, values, out, **keywords)
 
     def _on_cuda(
-        self, ufunc: Ufunc, values: list[Any], out: Any, keywords: dict[str, Any]
+        self, ufunc: Ufunc, values: list[Any], out: Any, keywords: Keywords
     ) -> Any:
         from xdev.ufunc.dtypes import for_cuda
 

@@ -168,11 +168,7 @@ def own_function(name: str) -> Any:
 
 
 def dispatch_two(
-    name: str,
-    x1: Any,
-    x2: Any,
-    labels: tuple[str, str] = ("x1", "x2"),
-    more: tuple[Any, ...] = (),
+    name: str, x1: Any, x2: Any, labels: Any = ("x1", "x2"), more: Any = ()
 ) -> Function:
     """Return the function ``name`` for two arrays, as :func:`dispatch_all`."""
     if more:

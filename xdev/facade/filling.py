@@ -411,13 +411,7 @@ def zeros_like(
 
 
 def _like(
-    name: str,
-    more: tuple[Any, ...],
-    x: Any,
-    dtype: DType,
-    device: object,
-    chunks: Any,
-    *value: Any,
+    name: str, more: Any, x: Any, dtype: DType, device: object, chunks: Any, *value: Any
 ) -> Any:
     """Make an array of the shape of another, where that is unless told otherwise."""
     if more:
