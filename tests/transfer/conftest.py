@@ -349,7 +349,6 @@ def driver(monkeypatch):
         (choice, "own_kinds", choice.own_kinds | {LateArray}),
         (copies, "own_kinds", choice.own_kinds | {LateArray}),
         (copies, "short_ways", ways),
-        (cuda, "short_ways", ways),
         (cuda, "array_maker", lambda: driver.empty),
         (pools, "_pools", there),
         (pools, "_budgets", {}),

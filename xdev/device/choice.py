@@ -16,14 +16,7 @@ import numpy as np
 from xdev import _config, errors
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
-from xdev.errors import (
-    ConfigurationError,
-    DeviceUnavailableError,
-    not_array,
-    quoted,
-    shown,
-    type_name,
-)
+from xdev.errors import ConfigurationError, DeviceUnavailableError, not_array, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -520,10 +513,9 @@ def _exported(x: Any) -> Device | None:
         try:
             type_, index = map(int, answer)
         except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"__dlpack_device__() of x, an object of {type_name(x)}, returned "
-                f"{quoted(answer)}, not a device's type and number: pass an array"
-            ) from error
+            said = f"{errors.type_name(x)}.__dlpack_device__() returned"
+            text = f"{said} {errors.quoted(answer)}, not a device's type and number"
+            raise TypeError(f"{text}: pass an array") from error
         name = DLPACK_TYPES.get(type_, str(type_))
         return Device(name if name == "cpu" else f"{name}:{index}")
     interface = cuda_interface(x)

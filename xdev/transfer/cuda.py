@@ -25,15 +25,7 @@ from xdev.device.streams import live_streams
 from xdev.errors import CaptureError
 from xdev.memory.arrays import PINNED, array_maker, host_array, mark_uses, pinned_array
 from xdev.memory.blocks import round_up
-from xdev.transfer import pinned
-from xdev.transfer.copies import (
-    CudaExport,
-    copy_on_host,
-    host_values,
-    order_of,
-    shared,
-    short_ways,
-)
+from xdev.transfer import copies, pinned
 from xdev.transfer.pinned import copy_async, keep, leased_chunk, staged
 
 if TYPE_CHECKING:
@@ -64,7 +56,7 @@ def _prepare() -> None:
     ask = cupy.cuda.runtime.deviceGetAttribute
     if any(ask(HOST_PAGE_TABLES, index) for index in range(count)):
         pinned.DIRECT = pinned.SMALL = 0
-    short_ways[cupy.ndarray] = fetch
+    copies.short_ways[cupy.ndarray] = fetch
 
 
 def check(dtype: np.dtype[Any], target: Device) -> None:
@@ -107,7 +99,7 @@ def copy(x: Any, source: Device, target: Device, way: Way) -> Any:
 
 def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     """Copy an array of the host; what is laid out in Fortran's order stays so."""
-    values = host_values(x)
+    values = copies.host_values(x)
     turned = values.flags.fnc
     host = values.T if turned else values
     queue = _host_queue()
@@ -143,8 +135,8 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     pageable = out is None and not non_blocking
     if out is None:
         make = host_array if pageable else pinned_array
-        out = make(there.shape, there.dtype, order_of(there))
-    values = shared(out)
+        out = make(there.shape, there.dtype, copies.order_of(there))
+    values = copies.shared(out)
     turned = values.flags.fnc
     host = values.T if turned else values
     if host.size:
@@ -185,7 +177,7 @@ def _copy_on_one(x: Any, index: int, _: bool, out: Any) -> Any:
     origin, giver = imported(queue, x)
     destination, taker = imported(queue, out)
     if destination is None:
-        out = cupy.empty(origin.shape, origin.dtype, order_of(origin))
+        out = cupy.empty(origin.shape, origin.dtype, copies.order_of(origin))
         cupy.copyto(out, origin)
     else:
         overlap = cupy.may_share_memory(destination, origin)
@@ -291,7 +283,7 @@ def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
         if other is None and hasattr(x, "__dlpack__"):  # it orders the streams
             taken = cupy.from_dlpack(x)
         else:
-            taken = cupy.asarray(CudaExport(x, ordered=True))
+            taken = cupy.asarray(copies.CudaExport(x, ordered=True))
     if other == (queue.ptr or LEGACY):
         other = None
     mark_uses((x,), stream=queue)
@@ -377,7 +369,7 @@ def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
                 in_flight.popleft().synchronize()
             memory, block = pinned_array((nbytes,), BYTE), cuda.alloc(nbytes)
             for x, at in zip(arrays[members], offsets, strict=True):
-                order = order_of(x)
+                order = copies.order_of(x)
                 kind = x.dtype.char  # in the machine's byte order
                 np.ndarray(x.shape, kind, memory, at, order=order)[...] = x
                 moved.append(make(x.shape, kind, order, block + at))
@@ -399,13 +391,15 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
             try:
                 for x, at in zip(arrays[members], offsets, strict=True):
                     packed = _packed(x.T if x.flags.fnc else x)
-                    values = np.ndarray(x.shape, x.dtype, memory, at, order=order_of(x))
+                    values = np.ndarray(
+                        x.shape, x.dtype, memory, at, order=copies.order_of(x)
+                    )
                     landed.append((values, packed))
                     if x.nbytes:
                         copy_async(values, packed, queue.ptr, up=False)
             finally:  # after an error too: what the device still writes to is held
                 queue.synchronize()
-            moved += [copy_on_host(values, None) for values, _ in landed]
+            moved += [copies.copy_on_host(values, None) for values, _ in landed]
     return moved
 
 
