@@ -38,11 +38,9 @@ DEEPEST = 64  # lists in one another; as many axes has an array of NumPy's
 DTYPES = "?bhilqBHILQefdFDE"  # E is ml_dtypes' bfloat16
 #: What ``numpy.ndarray`` has and fake arrays have not: what CuPy's lack or have
 #: otherwise.
-LEFT_OUT = frozenset(
-    (
-        *("base", "byteswap", "choose", "ctypes", "data", "device", "dump", "dumps"),
-        *("flat", "getfield", "resize", "setfield", "setflags", "to_device", "tofile"),
-    )
+LEFT_OUT = (
+    *("base", "byteswap", "choose", "ctypes", "data", "device", "dump", "dumps"),
+    *("flat", "getfield", "resize", "setfield", "setflags", "to_device", "tofile"),
 )
 #: Parameters that NumPy's methods alone have.
 ONLY_NUMPYS = frozenset(("correction", "initial", "mean", "stable", "where"))
@@ -53,14 +51,12 @@ DOWNLOADS = ("item", "tobytes", "tolist", *NUMBERS_OF)
 SETTABLE = ("imag", "real", "shape")
 #: By their names in NumPy's functions: the parameters that are integers of Python's, or
 #: sequences of them; and the one truth.
-INTEGERS = frozenset(
-    (
-        *("axes", "axis", "axis1", "axis2", "destination", "k", "keepdims", "n"),
-        *("newshape", "num", "offset", "reps", "s", "shape", "source"),
-    )
+INTEGERS = (
+    *("axes", "axis", "axis1", "axis2", "destination", "k", "keepdims", "n"),
+    *("newshape", "num", "offset", "reps", "s", "shape", "source"),
 )
 #: Those that are sequences of integers, or arrays.
-COUNTS = frozenset(("repeats", "shift"))
+COUNTS = ("repeats", "shift")
 
 
 @final
@@ -384,7 +380,7 @@ def _operator(name: str) -> Any:
 def _members() -> Iterator[tuple[str, Any]]:
     """Yield the methods, attributes and operators that are NumPy's arrays' too."""
     public = {name for name in dir(np.ndarray) if not name.startswith("_")}
-    for name in (*sorted(public - LEFT_OUT), *DOWNLOADS):
+    for name in (*sorted(public.difference(LEFT_OUT)), *DOWNLOADS):
         is_method = callable(getattr(np.ndarray, name))
         yield name, (_method if is_method else _attribute)(name)
     for name, member in vars(np.lib.mixins.NDArrayOperatorsMixin).items():

@@ -120,11 +120,8 @@ def map(  # noqa: A001 - its name in the contract
     da = _optional.dask_array()
     like = {} if several else {"meta": meta, "dtype": meta.dtype, "token": name}
     if depth:
-        others = {
-            place: plain
-            for place, (plain, x) in enumerate(zip(originals, arrays, strict=True))
-            if not is_collection(x)
-        }
+        pairs = enumerate(zip(originals, arrays, strict=True))
+        others = {at: plain for at, (plain, x) in pairs if not is_collection(x)}
         arrays = tuple(filter(is_collection, arrays))
         f = functools.partial(_placed, f, others) if others else f
     f = functools.partial(_on_blocks, f, dtypes, not shapes)

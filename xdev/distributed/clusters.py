@@ -320,11 +320,6 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
 
 
 def _ledgers() -> dict[str, dict[str, int | None]]:
-    counters = registry.allocated, registry.max_allocated, registry.reserved
-    return {
-        str(device): {
-            **{f.__name__: f(device) for f in counters},
-            "limit": registry.get_limit(device),
-        }
-        for device in devices()
-    }
+    known = registry.allocated, registry.max_allocated, registry.reserved
+    figures: Any = {f.__name__: f for f in known} | {"limit": registry.get_limit}
+    return {str(d): {key: of(d) for key, of in figures.items()} for d in devices()}

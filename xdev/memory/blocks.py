@@ -347,12 +347,9 @@ class Heap:
         What is freed from now on stays apart from them, until :meth:`restore`.
         """
         self.flush_bins()
-        lifted = [
-            chunk
-            for (owner, _), free_list in self._free_lists.items()
-            if stream in (None, owner)
-            for *_, chunk in free_list
-        ]
+        free_lists = self._free_lists.items()
+        chosen = (each for (own, _), each in free_lists if stream in (None, own))
+        lifted = [chunk for free_list in chosen for *_, chunk in free_list]
         for chunk in lifted:
             self._unplace(chunk)
         for key in [key for key, chunks in self._free_lists.items() if not chunks]:

@@ -232,10 +232,8 @@ def _events(event: Event) -> Iterator[dict[str, Any]]:
 
 
 def _frames(frames: Frames) -> list[dict[str, Any]]:
-    return [
-        {"filename": file, "line": line, "name": name}
-        for file, line, name in places_of(frames)
-    ]
+    keys = "filename", "line", "name"
+    return [dict(zip(keys, place, strict=True)) for place in places_of(frames)]
 
 
 #: What events do to the bytes in use, and to the bytes held; the others nothing.

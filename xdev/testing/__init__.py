@@ -12,6 +12,7 @@ The pytest plug-in is :mod:`xdev.testing.plugin`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +29,6 @@ from xdev.testing.simulation import (
     Tenant,
 )
 from xdev.transfer import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "FakeArray", "FakeSource", "Hazard", "SimulatedDevice", "SimulatedEvent",
@@ -89,12 +87,8 @@ def assert_allclose(
     """
     how: Any = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
     more: Any = {"err_msg": err_msg, "strict": strict}
-    _compare(
-        actual,
-        desired,
-        lambda x, y: np.testing.assert_allclose(x, y, **how, **more),
-        lambda x, y: ~np.isclose(x, y, **how),
-    )
+    compare = partial(np.testing.assert_allclose, **how, **more)
+    _compare(actual, desired, compare, lambda x, y: ~np.isclose(x, y, **how))
 
 
 def assert_array_equal(
@@ -122,20 +116,12 @@ def assert_array_equal(
     Traceback (most recent call last):
     AssertionError: first difference at [1, 1]: 4 on fake:0, 5 is desired...
     """
-    _compare(
-        actual,
-        desired,
-        lambda x, y: np.testing.assert_array_equal(x, y, err_msg, strict=strict),
-        lambda x, y: (x != y) & ~((x != x) & (y != y)),  # noqa: PLR0124 - of any dtype
-    )
+    more: Any = {"err_msg": err_msg, "strict": strict}
+    compare = partial(np.testing.assert_array_equal, **more)
+    _compare(actual, desired, compare, lambda x, y: (x != y) & ((x == x) | (y == y)))  # noqa: PLR0124 - NaN of any dtype
 
 
-def _compare(
-    actual: Any,
-    desired: Any,
-    compare: Callable[[Any, Any], None],
-    differ: Callable[[Any, Any], Any],
-) -> None:
+def _compare(actual: Any, desired: Any, compare: Any, differ: Any) -> None:
     """Compare on the host; put the first difference in front of NumPy's text."""
     one, other = _on_host(actual), _on_host(desired)
     __tracebackhide__ = True
@@ -150,7 +136,7 @@ def _on_host(x: Any) -> Any:
     return to_numpy(x) if hasattr(x, "__dlpack__") else np.asarray(x)
 
 
-def _first(actual: Any, one: Any, other: Any, differ: Callable[[Any, Any], Any]) -> str:
+def _first(actual: Any, one: Any, other: Any, differ: Any) -> str:
     """Return the text of the first difference; nothing where shapes differ."""
     try:
         one, other = np.broadcast_arrays(one, other)

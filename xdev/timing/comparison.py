@@ -463,19 +463,12 @@ def compare(
             bar.update()
     timings = {name: one.timing() for name, one in running.items()}
     baseline = next(iter(timings.values())).timings
-    rows = tuple(
-        Row(
-            name,
-            timing,
-            verdict.ratio(timing.timings, baseline),
-            used[name],
-            nbytes=moved.get(name),
-            copy_bandwidth=copies.get(name),
-            device_name=device_name(running[name].device),
-        )
-        for name, timing in timings.items()
-    )
-    return Comparison(rows, environment())
+    rows = []
+    for name, timing in timings.items():
+        ratio = verdict.ratio(timing.timings, baseline)
+        facts = moved.get(name), copies.get(name), device_name(running[name].device)
+        rows.append(Row(name, timing, ratio, used[name], *facts))
+    return Comparison(tuple(rows), environment())
 
 
 def _check_candidates(candidates: object, *more: object) -> None:

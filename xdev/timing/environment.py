@@ -38,10 +38,9 @@ def versions() -> dict[str, str | None]:
     """
     installed = _optional.distributions()
     own = {"python": platform.python_version(), "xdev": sys.modules["xdev"].__version__}
-    return own | {
-        library: next((installed[name] for name in names if name in installed), None)
-        for library, names in LIBRARIES.items()
-    }
+    for library, names in LIBRARIES.items():
+        own[library] = next(filter(None, map(installed.get, names)), None)
+    return own
 
 
 def cuda_name(index: int = 0) -> str | None:

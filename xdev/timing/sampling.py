@@ -257,20 +257,11 @@ class Candidate:
 
     def timing(self, precision: int = 3) -> Timing:
         """Return what the runs say."""
-        walls = [one.wall for one in self.runs]
-        return Timing(
-            loops=self.number,
-            repeat=len(walls),
-            best=min(walls) / self.number,
-            worst=max(walls) / self.number,
-            all_runs=walls,
-            compile_time=self.first,
-            precision=precision,
-            launch=self.launches,
-            device=[one.device / self.number for one in self.runs],
-            queued=self.queued,
-            waits=self.waits,
-        )
+        number, walls = self.number, [one.wall for one in self.runs]
+        best, worst = min(walls) / number, max(walls) / number
+        clocks = self.launches, [one.device / number for one in self.runs]
+        how = self.first, precision, *clocks, self.queued, self.waits
+        return Timing(number, len(walls), best, worst, walls, *how)
 
 
 # The first call: given a clock, it returns when the call started [s], and its results.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xdev.device import Device
-    from xdev.timing.comparison import Comparison
+    from xdev.timing.comparison import Comparison, Row
 
     Runs = Mapping[int, Sequence[float]]
 
@@ -60,8 +60,7 @@ class Sweep(Report):
     @property
     def names(self) -> tuple[str, ...]:
         """The candidates, as they were first given."""
-        rows = (row.name for each in self.comparisons for row in each.rows)
-        return tuple(dict.fromkeys(rows))
+        return tuple(dict.fromkeys(row.name for _, row in self._rows()))
 
     def times(self, name: str) -> dict[int, list[float]]:
         """Return a candidate's times of a call in each run [s], by size.
@@ -82,12 +81,7 @@ class Sweep(Report):
             There is no such candidate.
         """
         check_name(name, self.names)
-        return {
-            size: row.timing.timings
-            for size, each in zip(self.sizes, self.comparisons, strict=True)
-            for row in each.rows
-            if row.name == name
-        }
+        return {n: row.timing.timings for n, row in self._rows() if row.name == name}
 
     def crossover(self, name: str, other: str) -> float | None:
         """Return the size from which on one candidate is faster than another.
@@ -123,12 +117,10 @@ class Sweep(Report):
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything, raw samples included, in JSON's types."""
-        rows = [
-            row.as_dict()
-            | {"name": f"{row.name}, n = {n}", "candidate": row.name, "n": n}
-            for n, each in zip(self.sizes, self.comparisons, strict=True)
-            for row in each.rows
-        ]
+        rows = []
+        for n, row in self._rows():
+            names = {"name": f"{row.name}, n = {n}", "candidate": row.name, "n": n}
+            rows.append(row.as_dict() | names)
         return {"environment": self.comparisons[0].environment, "rows": rows}
 
     def to_json(self) -> str:
@@ -181,6 +173,10 @@ class Sweep(Report):
         return crossovers(self._all_times())
 
     notes = crossovers
+
+    def _rows(self) -> list[tuple[int, Row]]:
+        pairs = zip(self.sizes, self.comparisons, strict=True)
+        return [(n, row) for n, comparison in pairs for row in comparison.rows]
 
     def _all_times(self) -> dict[str, dict[int, list[float]]]:
         return {name: self.times(name) for name in self.names}
@@ -307,16 +303,10 @@ def sweep(
     if not ordered:
         raise ValueError("sweep needs sizes, whole numbers of at least 1")
     comparisons = []
+    how: Any = {"number": number, "repeat": repeat, "device": device, "rtol": rtol}
     with Progress("sizes", len(ordered), shown=progress) as bar:
         for n in ordered:
-            comparison = compare(
-                candidates(n),
-                number=number,
-                repeat=repeat,
-                device=device,
-                rtol=rtol,
-                nbytes=nbytes and nbytes(n),
-            )
-            comparisons.append(comparison)
+            moved = nbytes and nbytes(n)
+            comparisons.append(compare(candidates(n), nbytes=moved, **how))
             bar.update()
     return Sweep(ordered, tuple(comparisons))

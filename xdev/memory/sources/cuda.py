@@ -134,12 +134,9 @@ class CudaAsyncSource:
         if not runtime.deviceGetAttribute(supports, self.index):
             text = f"{self.name} has no stream-ordered memory: policy 'async' needs it"
             raise ConfigurationError(f"{text}: use 'split'")
-        props = runtime.MemPoolProps(
-            runtime.cudaMemAllocationTypePinned,
-            runtime.cudaMemHandleTypeNone,
-            runtime.cudaMemLocationTypeDevice,
-            self.index,
-        )
+        kinds = runtime.cudaMemAllocationTypePinned, runtime.cudaMemHandleTypeNone
+        place = runtime.cudaMemLocationTypeDevice, self.index
+        props = runtime.MemPoolProps(*kinds, *place)
         with self._cuda.Device(self.index):
             self._pool = runtime.memPoolCreate(props)
         threshold = runtime.cudaMemPoolAttrReleaseThreshold
