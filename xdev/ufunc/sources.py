@@ -140,6 +140,7 @@ def restore(function: Callable[..., Any], excerpt: Excerpt | None) -> None:
         function.__code__ = code.replace(co_filename=name)
 
 
+@functools.lru_cache(maxsize=8)
 def _within(text: str, code: CodeType) -> FunctionSource | None:
     """Return the syntax tree in a text that compiles to this code."""
     functions, imports = _parsed(text)
