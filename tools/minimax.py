@@ -1,7 +1,7 @@
-"""Writes xdev/compile/cpu_math/coefficients.py: best polynomials, by Remez's exchange.
+"""Writes the end of xdev/compile/cpu_math.py: best polynomials, by Remez's exchange.
 
-``python tools/minimax.py > FILE``, then ``ruff format`` that file. It takes
-half a minute, and needs mpmath. Each polynomial is the one of its
+It prints what stands there from the line on that names this program, in half a minute,
+and needs mpmath. Each polynomial is the one of its
 degree whose greatest error, times a weight, is least. Its coefficients are rounded one
 after the other where the interval starts at zero, the rest fitted anew each time.
 """
@@ -231,11 +231,10 @@ def table(name: str, what: str, widths: dict[int, list[str]]) -> str:
 
 
 def main() -> None:
-    """Print the module."""
-    print('"""Polynomials and constants by tools/minimax.py: do not edit.\n')
-    print("By the width of the format, 32 | 64 bits. Coefficients rise in power; sums")
-    print('of numbers stand for one value that is longer than the format.\n"""\n')
-    print("from typing import Final\n\n")
+    """Print the tables, and what reads them."""
+    print("# Polynomials and constants by tools/minimax.py: do not edit.\n#")
+    print("# By the width of the format, 32 | 64 bits. Coefficients rise in power;")
+    print("# sums of numbers stand for one value that is longer than the format.\n\n")
     print("def _table(text: str) -> dict[int, tuple[float, ...]]:")
     print('    narrow, wide = (tuple(map(float, x.split())) for x in text.split("|"))')
     print("    return {32: narrow, 64: wide}\n\n")
