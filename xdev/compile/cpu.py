@@ -1,10 +1,4 @@
-"""Numba on the CPU: type a scalar function, and make a NumPy ufunc's inner loop of it.
-
-The inner loop has NumPy's C signature ``(char **args, intp *dimensions, intp *steps,
-void *data)``. It is written in LLVM's terms, for any number of operands, so that
-contiguous operands and scalars get loops of their own with constant strides, which
-LLVM turns into SIMD code.
-"""
+"""Numba on the CPU: type a scalar function, and make it the inner loop of a ufunc."""
 
 from __future__ import annotations
 
@@ -12,13 +6,13 @@ import re
 from dis import get_instructions
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import cpu_loop, digests, errors, numpy_functions
-from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice, Emitter
+from xdev.compile import digests, errors, loops, numpy_functions
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
 from xdev.compile.formulas import Dtypes, computed, is_half, stored
+from xdev.compile.loops import CALLING, Body, Emitter, LoopOperand, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,25 +26,6 @@ JUMPS = "POP_JUMP", "JUMP_IF"  # how conditional jumps of Python's begin
 ASSIGNED = re.compile(r"\s+%[\w.]+ = (?:tail )?(.*)")
 # Comparisons to which NaN is an invalid value, in SIMD code at least.
 COMPARISON = re.compile(r" fcmp (?:\w+ )*?[ou][lg][te] ")
-CALLING = 100  # simple instructions that take as long as a call
-
-
-class Work(NamedTuple):
-    """What a function costs.
-
-    Attributes
-    ----------
-    amount : int
-        In simple instructions.
-    branches : bool
-        Whether there are conditions, or loops, that are no instruction.
-    compares : bool
-        Whether floats are compared by size.
-    """
-
-    amount: int
-    branches: bool
-    compares: bool
 
 
 def work_of(compiled: Any) -> Work:
@@ -66,103 +41,6 @@ def _cost(operation: str) -> int:
     called = CALLED.findall(operation)
     dear = (x in SYMBOLS or not x.startswith(("llvm.", "sqrt")) for x in called)
     return CALLING if any(dear) else 1
-
-
-LIGHT = 10  # simple instructions that take less time than loading and storing do
-COPYING = 4  # simple instructions that copying an element is worth
-
-
-class LoopOperand(NamedTuple):
-    """One operand: its Numba type in memory, that of its values, its size."""
-
-    stored: Any
-    computed: Any
-    itemsize: int
-
-
-class Body(NamedTuple):
-    """What one iteration does: a compiled scalar function between operands.
-
-    Parameters
-    ----------
-    compiled : CompileResult
-        The scalar function for the operands' types.
-    inputs, outputs : list of LoopOperand
-        What is loaded and stored.
-    branches : bool
-        Whether the function has conditions. SIMD code computes both sides, so that
-        ``log(x) if x > 0 else 0`` would have NumPy warn of a logarithm not taken:
-        the loop clears the exceptions of such a function.
-    work : Work
-        What the function costs.
-    library : CodeLibrary or Linkable
-        The function's, whose mathematics is vectorized.
-    """
-
-    compiled: Any
-    inputs: list[LoopOperand]
-    outputs: list[LoopOperand]
-    branches: bool
-    work: Work
-    library: Any
-
-    @property
-    def operands(self) -> list[LoopOperand]:
-        """Return the inputs, then the outputs, as NumPy has them."""
-        return self.inputs + self.outputs
-
-    @property
-    def light(self) -> bool:
-        """Return whether it takes less time than loading and storing do."""
-        return not self.work.branches and self.work.amount <= LIGHT
-
-    @property
-    def dear(self) -> bool:
-        """Return whether an iteration takes longer than copying its elements does."""
-        work = self.work
-        return work.branches or work.amount > COPYING * len(self.operands)
-
-    @property
-    def cases(self) -> list[list[int]]:
-        """Return strides that have loops of their own: of one element, and numbers."""
-        sizes, nin = [operand.itemsize for operand in self.operands], len(self.inputs)
-        numbers = range(nin if nin == BINARY and self.work.amount < CALLING else 0)
-        zeros = ([size * (k != j) for k, size in enumerate(sizes)] for j in numbers)
-        return [sizes, *zeros]
-
-    @property
-    def blocks(self) -> bool:
-        """Return whether other strides have the loop in blocks."""
-        nin = len(self.inputs)
-        return self.dear if nin == 1 else nin != BINARY or not self.light
-
-    def advice(self, *, apart: bool) -> Advice:
-        """Return what LLVM should know of the loop over elements.
-
-        One that waits for memory does one cache line an iteration: two vectors of half
-        a cache line, of which every other one lies in two lines where an array is not
-        aligned. More and larger ones cost up to a fifth from the second level of caches
-        on. One that goes element by element is no SIMD code.
-        """
-        if not apart:
-            return ALONE if self.dear else UNROLLED
-        if not self.light:
-            return {}
-        lanes = LINE // 2 // max(operand.itemsize for operand in self.operands)
-        return {"vectorize.width": max(lanes, 1), "interleave.count": 2}
-
-    def compute(self, emitter: Emitter, values: Sequence[Any]) -> list[Any]:
-        """Emit the scalar function, between the types that are computed with."""
-        context, builder = emitter.context, emitter.builder
-        fndesc, signature = self.compiled.fndesc, self.compiled.signature
-        context.add_linking_libs([self.library])
-        parts = numpy_functions.call(context, builder, fndesc, signature, values)
-        kind = signature.return_type
-        kinds = getattr(kind, "types", (kind,))  # a tuple's
-        return [
-            context.cast(builder, part, source, o.computed)
-            for o, part, source in zip(self.outputs, parts, kinds, strict=True)
-        ]
 
 
 @_optional.numba_unset()
@@ -246,7 +124,8 @@ def loop(
     body = Body(compiled, operands[:nin], operands[nin:], branches, work, library)
 
     def emit(context: Any, builder: Any, arguments: Sequence[Any]) -> None:
-        cpu_loop.emit(context, builder, body, arguments, reorderable=reorderable)
+        emitter = Emitter(context, builder)
+        loops.emit(emitter, body, arguments, reorderable=reorderable)
 
     with errors.explained(function, inputs):
         return emitted(emit, *[numba.core.types.voidptr] * 4)

@@ -1,4 +1,4 @@
-"""Names for all that a function computes: its code, and the values that the code reads.
+"""Names for all that a function computes, and the machine code kept under them.
 
 They are the keys of what is kept of it on disk, compiled code and what was inferred,
 with what that depends on besides: compilers, settings, our own code. Where the function
@@ -12,6 +12,7 @@ import builtins
 import hashlib
 import linecache
 import os
+import struct
 import sys
 from collections import ChainMap
 from contextlib import suppress
@@ -24,6 +25,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev._disk_cache import DiskCache
+from xdev._forks import immortal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -373,3 +375,83 @@ def load_or_compile(
     if unchanged() and usable(code):
         cache.save(key, entry_point.encode() + b"\n" + code, name)
     return result
+
+
+# Loops of the CPU among it: LLVM loads them, and a process needs no Numba for it.
+
+DYNAMIC = b"numba.dynamic.globals"  # addresses in code: of large arrays, of gaps
+OFFSETS = b"_GLOBAL_OFFSET_TABLE_"  # which whoever loads a file makes
+SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: where its name is, ..., its section, ...
+
+
+def load_loop(
+    digest: str | None,
+    parts: object,
+    name: str,
+    make: Callable[[], tuple[bytes, str]],
+    unchanged: Callable[[], bool] = lambda: True,
+) -> int:
+    """Return the address of a C function, compiled where no process has done so.
+
+    Parameters are those of :func:`load_or_compile`; ``make`` returns the object file
+    and the function's name.
+    """
+    parts = parts, digest and _processor()
+    return _loaded(
+        *load_or_compile("loops", digest, parts, name, make, unchanged, _usable)
+    )
+
+
+def _usable(binary: bytes) -> bool:
+    """Say whether this process has all that an object file calls, as others may.
+
+    Loading one that calls another would end the process.
+    """
+    if DYNAMIC in binary:
+        return False
+    if _complete(binary):
+        return True
+    # Numba brings functions of its own; those of the C library are always there.
+    _optional.numba().core.registry.cpu_target.target_context.refresh()
+    return _complete(binary)
+
+
+def _complete(binary: bytes) -> bool:
+    llvm = _llvm()
+    file = llvm.ObjectFileRef.from_data(binary)
+    content = {section.name(): section.data() for section in file.sections()}
+    names = content.get(b".strtab", b"")
+    return all(
+        llvm.address_of_symbol(names[start : names.index(0, start)].decode())
+        for start, _, _, section, *_ in SYMBOL.iter_unpack(content.get(b".symtab", b""))
+        if start and not section and not names.startswith(OFFSETS, start)
+    )
+
+
+def _loaded(binary: bytes, symbol: str) -> int:
+    engine = immortal(_engine(_llvm()))
+    engine.add_object_file(_llvm().ObjectFileRef.from_data(binary))
+    engine.finalize_object()
+    address: int = engine.get_function_address(symbol)
+    return address
+
+
+@cache
+def _processor() -> str:
+    """Return what LLVM knows of the processor that code depends on."""
+    llvm = _llvm()
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+@cache
+def _llvm() -> Any:
+    llvm = _optional.llvm()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    _engine(llvm)  # from the first on, it finds the process's own symbols
+    return llvm
+
+
+def _engine(llvm: Any) -> Any:
+    target = llvm.Target.from_default_triple().create_target_machine()
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)

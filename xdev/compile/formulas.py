@@ -46,11 +46,16 @@ def called(builder: Any, name: str, result: Any, *values: Any) -> Any:
     return builder.call(insert(builder.module, kind, name), values)
 
 
+def flags_call(builder: Any, name: str, exceptions: int) -> Any:
+    """Emit a call of one of C's functions of floating point exceptions."""
+    number = _optional.llvm_ir().IntType(32)
+    return called(builder, name, number, number(exceptions))
+
+
 def raise_flag(builder: Any, condition: Any, exception: int) -> None:
     """Emit C's ``feraiseexcept`` where a condition holds."""
-    number = _optional.llvm_ir().IntType(32)
     with builder.if_then(condition, likely=False):
-        called(builder, "feraiseexcept", number, number(exception))
+        flags_call(builder, "feraiseexcept", exception)
 
 
 @final

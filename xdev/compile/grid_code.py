@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import cpu, cubins, digests, errors, loops, numba_cuda
+from xdev.compile import cpu, cubins, digests, errors, numba_cuda
 from xdev.compile.cubins import FUNCTION
-from xdev.compile.formulas import BITS, called
+from xdev.compile.formulas import BITS, called, flags_call
 from xdev.compile.grid import DIMENSIONS, ORDER, Grid, KernelMemory, target
 from xdev.compile.numpy_functions import CPU, CUDA
 from xdev.errors import DeviceUnavailableError
@@ -32,7 +32,7 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
     It leaves the interpreter's lock to others meanwhile.
     """
     digest, name = digests.digest(grid.function), grid.function.__name__
-    address = loops.load_or_compile(digest, grid.parts, name, partial(_compiled, grid))
+    address = digests.load_loop(digest, grid.parts, name, partial(_compiled, grid))
     function = _PROTOTYPE(address)
     function.address = address  # type: ignore[attr-defined]
     return function
@@ -107,9 +107,7 @@ def _loop(
     _, height, width = map(memory.word, range(DIMENSIONS))
     loaded = grid.load(memory)
     if grid.cores is not None:  # which tell of floating point errors, as ufuncs do
-        number = memory.target.cgutils.ir.IntType(32)
-        errors_mask = number(sum(BITS))
-        called(builder, "feclearexcept", number, errors_mask)
+        flags_call(builder, "feclearexcept", sum(BITS))
     point = cgutils.alloca_once_value(builder, start)
     body = builder.append_basic_block("row")
     done = builder.append_basic_block("done")
@@ -139,7 +137,7 @@ def _loop(
     builder.cbranch(builder.icmp_signed("<", following, stop), body, done)
     builder.position_at_end(done)
     if grid.cores is not None:
-        raised = called(builder, "fetestexcept", number, errors_mask)
+        raised = flags_call(builder, "fetestexcept", sum(BITS))
         report = builder.inttoptr(memory.word(DIMENSIONS), memory.int64.as_pointer())
         bits = builder.zext(raised, memory.int64)
         builder.atomic_rmw("or", report, bits, ORDER)

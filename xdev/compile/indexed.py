@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu, cubins, digests, loops
+from xdev.compile import cpu, cubins, digests
 from xdev.compile.cubins import cpp_name
 from xdev.compile.formulas import computed
 
@@ -121,9 +121,7 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
     ``parameters``, from the first on.
     """
     digest, name = digests.digest(kernel.function), kernel.function.__name__
-    address = loops.load_or_compile(
-        digest, kernel.types, name, partial(_compiled, kernel)
-    )
+    address = digests.load_loop(digest, kernel.types, name, partial(_compiled, kernel))
     return _PROTOTYPE(address)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import _config, native
-from xdev.compile import loops as code, threads
+from xdev.compile import digests, loops as code, threads
 from xdev.compile.formulas import BITS, Dtypes, is_bfloat16
 from xdev.compile.threads import LINE, PYTHON_PIECES
 from xdev.errors import users_level
@@ -87,7 +87,7 @@ class CpuLoops:
 
             parts = specialisation.types, fastmath, reorderable
             digest, name = specialisation.digest, specialisation.name
-            loop = code.load_or_compile(
+            loop = digests.load_loop(
                 digest, parts, name, make, specialisation.unchanged
             )
             name, doc = f"xdev:{self.scalar.name}", self.scalar.doc
