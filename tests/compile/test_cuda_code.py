@@ -8,7 +8,7 @@ import pytest
 
 import xdev
 from xdev import _config, _optional, atomic
-from xdev.compile import grid_code
+from xdev.compile import grid as grid_code
 from xdev.compile.cubins import (
     STATISTICS,
     Elementwise,

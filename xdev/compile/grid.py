@@ -3,26 +3,35 @@
 Every device compiles the same: a function that finds its arguments in one block of
 memory, 8-byte words. First come the extents, then where out-of-bounds accesses are
 reported (0: not at all), then a slot for each argument, an array's address or a
-number's bytes, then for each array its shape and its strides [B].
+number's bytes, then for each array its shape and its strides [B]. On the CPU a loop
+runs over points, whose numbers count the last index fastest; on CUDA a thread has one
+point, or several.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import math
 import struct
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from xdev import _optional, atomic
-from xdev._forks import module_lock
-from xdev.compile.formulas import FLOAT_BITS
-from xdev.compile.numpy_functions import CPU
+from xdev.compile import cpu, cubins, digests, errors, numba_cuda
+from xdev.compile.cubins import FUNCTION
+from xdev.compile.formulas import BITS, FLOAT_BITS, called, flags_call
+from xdev.compile.numpy_functions import CPU, CUDA
+from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    Layout = tuple[Any, list[Any], list[Any]]  # where it is, a char*; shape; strides
 
 
 DIMENSIONS = 3  # a grid has so many; those that it lacks are 1, in front
@@ -71,11 +80,10 @@ def report_type() -> Any:
 class Grid:
     """A function of indices and arguments, and the types that it is compiled for.
 
-    Where it is ``checked``, it reports accesses out of bounds, and has one argument
-    more, which :func:`checked` takes. A function of core arrays takes no index, but
-    ``cores``: the arrays among the arguments have as many loop dimensions in front,
-    through which the grid's one or two indices count; the last argument's are the
-    loop's extents.
+    Where it is ``checked``, it takes one argument more, for :func:`checked`. A function
+    of core arrays takes no index, but ``cores``: the arrays have loop dimensions in
+    front, through which the grid's one or two indices count; the last argument's are
+    the loop's extents.
     """
 
     function: Callable[..., Any]
@@ -111,39 +119,16 @@ class Grid:
         own = (argument.type for argument in self.arguments)
         return (*[types.intp] * self.indices, *own, *report)
 
-    def load(self, memory: KernelMemory) -> list[Any]:
-        """Emit the loading of all that is the same for every index."""
-        layouts = memory.layouts(self.arguments)
-        if self.cores is not None:
-            return layouts
-        return memory.cores(self.arguments, self.arguments, layouts, ())
-
-    def operands(
-        self, memory: KernelMemory, indices: Sequence[Any], loaded: Sequence[Any]
-    ) -> list[Any]:
-        """Emit what one call of the function takes, from the grid's three indices."""
-        own = indices[DIMENSIONS - self.indices :]
-        if self.cores is not None:
-            return memory.cores(self.arguments, self.cores, loaded, own)
-        report = [memory.report(indices)] if self.checked else []
-        return [*own, *loaded, *report]
-
 
 def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
-    """Return ``pack(*words)``: the memory of a kernel from integers and numbers' bytes.
-
-    The words are the extents, the report's address, then addresses and numbers, then
-    shapes and strides.
-    """
+    """Return ``pack(*words)``: a kernel's memory, of integers and numbers' bytes."""
     slots = (f"{SLOT * WORD}s" if a.ndim is None else "Q8x" for a in arguments)
     layouts = 2 * sum(a.ndim or 0 for a in arguments)
     return struct.Struct(f"={HEADER}q{''.join(slots)}{layouts}q").pack
 
 
 # What every device emits: the arguments loaded from memory, one call of the function.
-#
-# Numba's and numba-cuda's instructions are the same LLVM ones; only a few functions of
-# theirs differ, and come as a :class:`Target`.
+# Numba's and numba-cuda's instructions are the same, but for what a Target has.
 
 
 @final
@@ -171,16 +156,10 @@ class Target:
         return builder.call(declare(builder.module), (pointer, value))
 
 
-_lock = module_lock()  # guards the dict below
-_targets: dict[str, Target] = {}
-
-
+@cache
 def target(root: str) -> Target:
     """Return a compiler that knows :mod:`xdev.atomic` and :func:`checked`."""
-    with _lock:
-        if root not in _targets:
-            _targets[root] = Target(root)
-        return _targets[root]
+    return Target(root)
 
 
 @final
@@ -192,72 +171,60 @@ class KernelMemory:
     """
 
     def __init__(
-        self,
-        target: Target,
-        context: Any,
-        builder: Any,
-        pointer: Any,
-        *,
-        narrow: bool = False,
+        self, grid: Grid, root: str, place: tuple[Any, Any, Any], *, narrow: bool
     ) -> None:
-        self.target, self.context, self.builder = target, context, builder
-        self._pointer, self._narrow = pointer, narrow
-        self.int64 = target.cgutils.ir.IntType(64)
+        self._grid, self.target, self._narrow = grid, target(root), narrow
+        self.context, self.builder, self._pointer = place
+        self.int64 = self.target.cgutils.ir.IntType(64)
 
     def word(self, index: int) -> Any:
         """Return a word as an integer."""
         return self.builder.load(self._place(index, self.int64))
 
-    def report(self, indices: Sequence[Any]) -> Any:
+    def load(self) -> list[Any]:
+        """Emit the loading of all that is the same for every index."""
+        arguments = self._grid.arguments
+        layouts: list[Layout] = []
+        layout = HEADER + SLOT * len(arguments)
+        for place, argument in enumerate(arguments):
+            if argument.ndim is not None:
+                middle, after = layout + argument.ndim, layout + 2 * argument.ndim
+                shape = [self._layout(k, "zext") for k in range(layout, middle)]
+                strides = [self._layout(k, "sext") for k in range(middle, after)]
+                data = self._pointer_at(HEADER + SLOT * place)
+                layouts.append((data, shape, strides))
+                layout = after
+        if self._grid.cores is not None:
+            return layouts
+        return self._values(arguments, layouts, ())
+
+    def call(self, compiled: Any, indices: Sequence[Any], loaded: list[Any]) -> None:
+        """Emit a call of the function; an exception ends that point alone."""
+        grid, own = self._grid, indices[DIMENSIONS - self._grid.indices :]
+        if grid.cores is not None:
+            operands = self._values(grid.cores, loaded, own)
+        else:
+            report = [self._report(indices)] if grid.checked else []
+            operands = [*own, *loaded, *report]
+        self.context.call_internal_no_propagate(
+            self.builder, compiled.fndesc, compiled.signature, operands
+        )
+
+    def _report(self, indices: Sequence[Any]) -> Any:
         """Return what :func:`checked` takes as its report."""
         shape, strides = [self.int64(LENGTH)], [self.int64(WORD)]
-        words = self.array(REPORT, self.pointer(self.word(DIMENSIONS)), shape, strides)
+        words = self._value(REPORT, self._pointer_at(DIMENSIONS), shape, strides)
         point = self.target.cgutils.pack_array(self.builder, indices)
         return self.context.make_tuple(self.builder, report_type(), [words, point])
 
-    def layouts(
-        self, arguments: Sequence[Argument]
-    ) -> list[tuple[Any, list[Any], list[Any]]]:
-        """Return where each array is, a ``char*``, its shape and its strides."""
-        arrays: list[tuple[Any, list[Any], list[Any]]] = []
-        layout = HEADER + SLOT * len(arguments)
-        for place, argument in enumerate(arguments):
-            if argument.ndim is None:
-                continue
-            middle, after = layout + argument.ndim, layout + 2 * argument.ndim
-            shape = [self._layout(k, "zext") for k in range(layout, middle)]
-            strides = [self._layout(k, "sext") for k in range(middle, after)]
-            data = self.pointer(self.word(HEADER + SLOT * place))
-            arrays.append((data, shape, strides))
-            layout = after
-        return arrays
-
-    def array(
-        self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]
-    ) -> Any:
-        """Return an array that starts at a ``char*``."""
-        kind = argument.type
-        model = self.context.data_model_manager[kind.dtype]
-        pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
-        struct = self.context.make_array(kind)(self.context, self.builder)
-        itemsize = self.int64(argument.dtype.itemsize)
-        self.target.arrays.populate_array(
-            struct, pointer, shape, strides, itemsize, meminfo=None
-        )
-        return struct._getvalue()  # noqa: SLF001 - how Numba names it
-
-    def cores(
-        self,
-        arguments: Sequence[Argument],
-        cores: Sequence[Argument],
-        layouts: Sequence[Any],
-        indices: Sequence[Any],
+    def _values(
+        self, cores: Sequence[Argument], layouts: Sequence[Any], indices: Sequence[Any]
     ) -> list[Any]:
         """Return what a function of core arrays takes at indices of the grid.
 
         The last of two counts the last loop dimension, the first one the others.
         """
-        builder = self.builder
+        builder, arguments = self.builder, self._grid.arguments
         (last, core), (_, extents, _) = (arguments[-1], cores[-1]), layouts[-1]
         loop = (last.ndim or 0) - (core.ndim or 0)
         index = list(indices)[-loop:]
@@ -277,22 +244,28 @@ class KernelMemory:
                 for i, step in zip(index, strides[:loop], strict=True):
                     data = builder.gep(data, [builder.mul(i, step)], inbounds=True)
                 shape, strides = shape[loop:], strides[loop:]
-            values.append(self.value(core, data, shape, strides))
+            values.append(self._value(core, data, shape, strides))
         return values
 
-    def value(
+    def _value(
         self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]
     ) -> Any:
         """Return the number at a ``char*``, or the array that starts there."""
-        if argument.ndim is not None:
-            return self.array(argument, data, shape, strides)
-        model = self.context.data_model_manager[argument.type]
+        kind, number = argument.type, argument.ndim is None
+        model = self.context.data_model_manager[kind if number else kind.dtype]
         pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
-        return model.load_from_data_pointer(self.builder, pointer)
+        if number:
+            return model.load_from_data_pointer(self.builder, pointer)
+        array = self.context.make_array(kind)(self.context, self.builder)
+        itemsize = self.int64(argument.dtype.itemsize)
+        self.target.arrays.populate_array(
+            array, pointer, shape, strides, itemsize, meminfo=None
+        )
+        return array._getvalue()  # noqa: SLF001 - how Numba names it
 
-    def pointer(self, address: Any) -> Any:
-        """Return an address as a ``char*``."""
-        return self.builder.inttoptr(address, self.target.cgutils.voidptr_t)
+    def _pointer_at(self, index: int) -> Any:
+        """Return a word as a ``char*``."""
+        return self.builder.inttoptr(self.word(index), self.target.cgutils.voidptr_t)
 
     def _layout(self, index: int, widen: str) -> Any:
         """Return a word of a shape or of strides."""
@@ -314,13 +287,7 @@ class KernelMemory:
 # indices. Each point that sees one ends there.
 
 
-def checked(
-    index: Any,
-    shape: Any,  # noqa: ARG001
-    argument: Any,  # noqa: ARG001
-    axis: Any,  # noqa: ARG001
-    report: Any,  # noqa: ARG001
-) -> Any:
+def checked(index: Any, *_shape_argument_axis_report: Any) -> Any:
     """Return an index into an array; in compiled code, if it is in bounds."""
     return index
 
@@ -344,24 +311,21 @@ def _checking(extending: Any) -> None:
         checked(index[1:], shape[1:], argument, axis + 1, report)
         return index
 
-    def same(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
-        return index
-
     def choose(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
         if isinstance(index, types.Integer):
             return integer
         kinds = list(index) if isinstance(index, types.BaseTuple) else []
         # With an ellipsis or a new axis, places in the index are not axes.
         plain = all(isinstance(k, types.Integer | types.SliceType) for k in kinds)
-        return several if kinds and plain else same
+        if kinds and plain:
+            return several
+        return lambda index, shape, argument, axis, report: index  # noqa: ARG005
 
     extending.overload(checked)(choose)
 
 
 # What :mod:`xdev.atomic` is in compiled code: one emission for every device.
 
-THREE = "array, index, value"
-FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
 ORDER = "monotonic"
 UPDATED = ("int32", "int64", "uint32", "uint64", "float32", "float64")  # everywhere
 
@@ -420,10 +384,8 @@ def _updating(target: Target, name: str) -> Any:
             pointer = target.cgutils.get_item_pointer(
                 context, builder, a, array, places, wraparound=True
             )
-            seen, new = (
-                context.cast(builder, operand, kind, a.dtype)
-                for operand, kind in zip(args[2:], (expected, value), strict=True)
-            )
+            seen = context.cast(builder, args[2], expected, a.dtype)
+            new = context.cast(builder, args[3], value, a.dtype)
             if name == "cas":
                 bits = target.cgutils.ir.IntType(a.dtype.bitwidth)
                 where = builder.bitcast(pointer, bits.as_pointer())
@@ -451,8 +413,186 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
     numbers = all(isinstance(x, real) for x in values)
     if not (array and integers and numbers and len(axes) == a.ndim):
         given = ", ".join(map(str, (a, index, *values)))
+        form = "index, expected" if name == "cas" else "index"
         raise numba.core.errors.TypingError(
-            f"xdev.atomic.{name}({FORMS.get(name, THREE)}) takes an array that may be "
+            f"xdev.atomic.{name}(array, {form}, value) takes an array that may be "
             f"written, of {', '.join(UPDATED)}, an integer for each of its axes, and "
             f"real numbers: not ({given})"
         )
+
+
+# Machine code on the CPU: a loop, of whose range threads share parts.
+
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
+
+
+def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
+    """Return ``run(start, stop, memory)``, which computes a range of points.
+
+    It leaves the interpreter's lock to others meanwhile.
+    """
+    digest, name = digests.digest(grid.function), grid.function.__name__
+    address = digests.load_loop(digest, grid.parts, name, partial(_compiled, grid))
+    function = _PROTOTYPE(address)
+    function.address = address  # type: ignore[attr-defined]
+    return function
+
+
+@_optional.numba_unset()
+def _compiled(grid: Grid) -> tuple[bytes, str]:
+    """Return the object file of the loop, and its name there."""
+    types = _optional.numba().core.types
+    compiled = _host_function(grid)
+    errors.refuse_faults(grid.function, grid.shown, compiled)
+
+    def emit(context: Any, builder: Any, arguments: Any) -> None:
+        *span, words = arguments
+        place = context, builder, words
+        memory = KernelMemory(grid, CPU, place, narrow=False)
+        _emit_loop(grid, compiled, memory, *span)
+
+    return cpu.emitted(emit, types.int64, types.int64, types.voidptr)
+
+
+def writes(grid: Grid) -> frozenset[int]:
+    """Return the places of the arrays that, read-only, it cannot be compiled for."""
+    arguments = grid.arguments
+
+    def make() -> tuple[bytes, str]:
+        _host_function(grid)
+        places = bytearray()
+        for k, own in enumerate(arguments):
+            try:
+                frozen = own._replace(writable=False)
+                parts = *arguments[:k], frozen, *arguments[k + 1 :]
+                _host_function(replace(grid, arguments=parts))
+            except TypeError:
+                places.append(k)
+        return bytes(places), ""
+
+    digest, name = digests.digest(grid.function), grid.function.__name__
+    places, _ = digests.load_or_compile("writes", digest, grid.parts, name, make)
+    return frozenset(places)
+
+
+@_optional.numba_unset()
+def _host_function(grid: Grid) -> Any:
+    """Return Numba's compilation of a grid's function, to be called by a loop."""
+    target(CPU)
+    types, fastmath = grid.types(), grid.fastmath
+    function = cpu.jitted(
+        grid.function, types, grid.shown, fastmath=fastmath, _nrt=False
+    )
+    (compiled,) = function.overloads.values()
+    _check_result(grid, compiled.signature.return_type)
+    return compiled
+
+
+def _check_result(grid: Grid, returned: Any) -> None:
+    """Refuse a function that returns something, by the type that it returns."""
+    if returned is not _optional.numba().core.types.none:
+        what = f"it returns {returned}, but what it computes goes to its arrays"
+        flaw = TypeError(f"{what}: out[i] = …")
+        raise errors.compile_error(grid.function, grid.shown, flaw)
+
+
+def _emit_loop(
+    grid: Grid, compiled: Any, memory: KernelMemory, start: Any, stop: Any
+) -> None:
+    """Emit the loop over rows of points, and the one along a row."""
+    builder, context, cgutils = memory.builder, memory.context, memory.target.cgutils
+    context.active_code_library.add_linking_library(compiled.library)
+    _, height, width = map(memory.word, range(DIMENSIONS))
+    loaded = memory.load()
+    if grid.cores is not None:  # which tell of floating point errors, as ufuncs do
+        flags_call(builder, "feclearexcept", sum(BITS))
+    point = cgutils.alloca_once_value(builder, start)
+    body, done = map(builder.append_basic_block, ("row", "done"))
+    builder.cbranch(builder.icmp_signed("<", start, stop), body, done)
+    builder.position_at_end(body)
+    first = builder.load(point)
+    row, begin = builder.sdiv(first, width), builder.srem(first, width)
+    i, j = row.type(0), row
+    if grid.indices == DIMENSIONS:  # else there is but one plane
+        i, j = builder.sdiv(row, height), builder.srem(row, height)
+    left, room = builder.sub(stop, first), builder.sub(width, begin)
+    count = builder.select(builder.icmp_signed("<", left, room), left, room)
+    for index in (i, j, begin):  # so that nothing is looked up from an array's end
+        positive = builder.icmp_signed(">=", index, index.type(0))
+        called(builder, "llvm.assume", cgutils.ir.VoidType(), positive)
+    end = builder.add(begin, count, flags=["nsw"])
+    along = cgutils.for_range_slice(builder, begin, end, begin.type(1), begin.type)
+    with along as (k, _):
+        memory.call(compiled, (i, j, k), loaded)
+    following = builder.add(first, count, flags=["nsw"])
+    builder.store(following, point)
+    builder.cbranch(builder.icmp_signed("<", following, stop), body, done)
+    builder.position_at_end(done)
+    if grid.cores is not None:
+        raised = flags_call(builder, "fetestexcept", sum(BITS))
+        report = builder.inttoptr(memory.word(DIMENSIONS), memory.int64.as_pointer())
+        bits = builder.zext(raised, memory.int64)
+        builder.atomic_rmw("or", report, bits, ORDER)
+
+
+# Machine code on CUDA: a kernel of a cubin.
+
+
+def cubin(
+    grid: Grid, capability: tuple[int, int], *, narrow: bool = False
+) -> tuple[bytes, str]:
+    """Compile a function of indices into a kernel, which takes its memory by value."""
+    sizes = {"WORDS": grid.words, "INDICES": grid.indices, "NARROW": int(narrow)}
+    macros = cubins.defined({"FUNCTION": FUNCTION, **sizes})
+
+    def make() -> tuple[bytes, str]:
+        code = ltoir(grid, capability, narrow=narrow)
+        return cubins.build(
+            "grid", "xdev::grid", macros, code, capability, fastmath=grid.fastmath
+        )
+
+    digest, name = digests.digest(grid.function), grid.function.__name__
+    return cubins.load_or_compile(digest, (*grid.parts, narrow, capability), name, make)
+
+
+def ltoir(grid: Grid, capability: tuple[int, int], *, narrow: bool) -> bytes:
+    """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``."""
+    if not _optional.installed("numba_cuda"):
+        message = f"kernels on CUDA need numba-cuda: {_optional.CUDA_EXTRA}"
+        raise DeviceUnavailableError(message)
+    _optional.numba_cuda()
+    numba = _optional.numba()
+    types = numba.core.types
+
+    @target(CUDA).extending.intrinsic  # type: ignore[untyped-decorator]
+    def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:
+        def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+            place = context, builder, args[-1]
+            memory = KernelMemory(grid, CUDA, place, narrow=narrow)
+            called = types.void(*grid.types())
+            compiled = context.compile_subroutine(
+                builder, grid.function, called, caching=False
+            )
+            _check_result(grid, compiled.signature.return_type)
+            memory.call(compiled, args[:DIMENSIONS], memory.load())
+            return context.get_dummy_value()
+
+        return types.void(i, j, k, words), generate
+
+    def entry(i, j, k, words):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        run(i, j, k, words)
+
+    signature = types.void(*[types.int64] * DIMENSIONS, types.voidptr)
+    slow = numba.core.errors.NumbaPerformanceWarning
+    with (
+        warnings.catch_warnings(action="ignore", category=slow),  # of what is refused
+        errors.explained(grid.function, grid.shown, " for CUDA"),
+    ):
+        try:
+            return numba_cuda.compiled(
+                entry, signature, capability, fastmath=grid.fastmath
+            )
+        except Exception:
+            # Numba knows the line; numba-cuda does not where it calls in between.
+            _host_function(grid)
+            raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional, memory, native
-from xdev.compile import grid_code, launch, threads
+from xdev.compile import grid as grid_code, launch, threads
 from xdev.compile.grid import DIMENSIONS, HEADER, LENGTH, WORD, packer
 from xdev.compile.launch import Launch, Value
 from xdev.errors import not_array, quoted, type_name

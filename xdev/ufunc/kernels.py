@@ -14,8 +14,7 @@ from numpy import ndarray
 
 from xdev import _config, _optional, native
 from xdev._forks import module_lock
-from xdev.compile.grid import Argument, Grid
-from xdev.compile.grid_code import writes
+from xdev.compile.grid import Argument, Grid, writes
 from xdev.errors import users_level
 from xdev.memory.arrays import is_fake
 from xdev.ufunc import calls, foreign, rewriting, sources
