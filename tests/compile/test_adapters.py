@@ -12,7 +12,7 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile import cubins, numba_cuda
+from xdev.compile import compilers, cubins
 from xdev.compile.cubins import Elementwise, Operand
 from xdev.compile.indexed import cubin as indexed_cubin
 from xdev.errors import DeviceUnavailableError
@@ -26,7 +26,7 @@ if not all(map(_optional.installed, ("cupy", "numba_cuda"))):
 def adapter(request, monkeypatch):
     if not _optional.installed(request.param):
         pytest.skip(f"needs {request.param}: the group cuda")
-    ltoir = getattr(numba_cuda, cubins.ADAPTERS[request.param])
+    ltoir = getattr(compilers, cubins.ADAPTERS[request.param])
     monkeypatch.setattr(cubins, "adapter", lambda: ltoir)
     return ltoir
 
@@ -166,8 +166,8 @@ def test_no_compilers_own_error_gets_out(adapter, written, body, words):
 
 def test_the_one_that_is_installed_is_chosen(monkeypatch):
     for installed, chosen in (
-        ({"numba_cuda", "numba_cuda_mlir"}, numba_cuda.ltoir),
-        ({"numba_cuda_mlir"}, numba_cuda.mlir_ltoir),
+        ({"numba_cuda", "numba_cuda_mlir"}, compilers.ltoir),
+        ({"numba_cuda_mlir"}, compilers.mlir_ltoir),
     ):
         monkeypatch.setattr(_optional, "installed", installed.__contains__)
         assert cubins.adapter.__wrapped__() is chosen
@@ -178,9 +178,9 @@ def test_the_one_that_is_installed_is_chosen(monkeypatch):
 
 WITHOUT_A_NAME = """
 import numpy as np; vars(np).pop('row_stack', None)
-from xdev.compile import numba_cuda
+from xdev.compile import compilers
 f4 = (np.dtype('f4'),)
-code = numba_cuda.ltoir(lambda x: x + x, f4, f4, (9, 0))
+code = compilers.ltoir(lambda x: x + x, f4, f4, (9, 0))
 from numba import cuda
 kernel = lambda x: None
 cuda.compile(kernel, 'void(int32)', cc=(9, 0))

@@ -302,7 +302,7 @@ def cubin(
     kernel : Template
         The layout, and the operands with their dtypes.
     function, inputs, outputs, capability, fastmath
-        As :func:`xdev.compile.numba_cuda.ltoir` takes them.
+        As :func:`xdev.compile.compilers.ltoir` takes them.
 
     Returns
     -------
@@ -418,7 +418,7 @@ PACKAGES = {
     "numba-cuda": ("numba_cuda", "numba_cuda_mlir"),
 }
 CUDA_12 = 12  # whose packages have its number in their names
-# Each compiler's adapter in xdev.compile.numba_cuda; the first one installed serves.
+# Each compiler's adapter in xdev.compile.compilers; the first one installed serves.
 ADAPTERS = {"numba_cuda": "ltoir", "numba_cuda_mlir": "mlir_ltoir"}
 LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
 
@@ -427,7 +427,7 @@ LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
 def adapter() -> Callable[..., bytes]:
     """Return the adapter to the compiler that is installed, numba-cuda before its heir.
 
-    Its parameters are those of :func:`xdev.compile.numba_cuda.ltoir`.
+    Its parameters are those of :func:`xdev.compile.compilers.ltoir`.
 
     Raises
     ------
@@ -440,7 +440,7 @@ def adapter() -> Callable[..., bytes]:
         message = f"{' and '.join(ADAPTERS)} are missing: {_optional.CUDA_EXTRA}"
         raise DeviceUnavailableError(message)
     compiler: Callable[..., bytes] = getattr(
-        importlib.import_module("xdev.compile.numba_cuda"), ADAPTERS[name]
+        importlib.import_module("xdev.compile.compilers"), ADAPTERS[name]
     )
     return compiler
 

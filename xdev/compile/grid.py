@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from xdev import _optional, atomic
-from xdev.compile import cpu, cubins, digests, errors, numba_cuda
+from xdev.compile import compilers, cubins, digests, errors
 from xdev.compile.cubins import FUNCTION
 from xdev.compile.formulas import BITS, FLOAT_BITS, called, flags_call
 from xdev.compile.numpy_functions import CPU, CUDA
@@ -451,7 +451,7 @@ def _compiled(grid: Grid) -> tuple[bytes, str]:
         memory = KernelMemory(grid, CPU, place, narrow=False)
         _emit_loop(grid, compiled, memory, *span)
 
-    return cpu.emitted(emit, types.int64, types.int64, types.voidptr)
+    return compilers.emitted(emit, types.int64, types.int64, types.voidptr)
 
 
 def writes(grid: Grid) -> frozenset[int]:
@@ -480,7 +480,7 @@ def _host_function(grid: Grid) -> Any:
     """Return Numba's compilation of a grid's function, to be called by a loop."""
     target(CPU)
     types, fastmath = grid.types(), grid.fastmath
-    function = cpu.jitted(
+    function = compilers.jitted(
         grid.function, types, grid.shown, fastmath=fastmath, _nrt=False
     )
     (compiled,) = function.overloads.values()
@@ -589,7 +589,7 @@ def ltoir(grid: Grid, capability: tuple[int, int], *, narrow: bool) -> bytes:
         errors.explained(grid.function, grid.shown, " for CUDA"),
     ):
         try:
-            return numba_cuda.compiled(
+            return compilers.cuda_code(
                 entry, signature, capability, fastmath=grid.fastmath
             )
         except Exception:

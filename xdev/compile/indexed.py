@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu, cubins, digests
+from xdev.compile import compilers, cubins, digests
 from xdev.compile.cubins import cpp_name
 from xdev.compile.formulas import computed
 
@@ -100,7 +100,7 @@ def closed(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def compiled(value: Any) -> Any:
         plain = isinstance(value, FunctionType)
-        return cpu.device_function(closed(value)) if plain else value
+        return compilers.device_function(closed(value)) if plain else value
 
     copy: Callable[..., Any] = digests.copied(function, compiled)
     return copy
@@ -129,14 +129,14 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
 def _compiled(kernel: Indexed) -> tuple[bytes, str]:
     numba = _optional.numba()
     types = numba.core.types
-    function, lanes = cpu.device_function(closed(kernel.function)), kernel.lanes
-    words = cpu.device_function(philox)
+    function, lanes = compilers.device_function(closed(kernel.function)), kernel.lanes
+    words = compilers.device_function(philox)
 
     def values(index, key, call, *args):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN002, ANN202
         row = function(*words(index, key, call), *args)
         return row if lanes > 1 else (row,)
 
-    called = cpu.device_function(values)
+    called = compilers.device_function(values)
     cast, stored = kernel.result.type, computed(kernel.result)
     if stored == types.boolean:  # whose values are single bits, but not in memory
         stored = types.uint8

@@ -76,9 +76,9 @@ class CpuLoops:
             reorderable = identity is not None  # as NumPy has it
 
             def make() -> tuple[bytes, str]:
-                from xdev.compile import cpu  # not where the code is on disk
+                from xdev.compile import compilers  # not where the code is on disk
 
-                return cpu.loop(
+                return compilers.loop(
                     specialisation.function,
                     *types,
                     fastmath=fastmath,

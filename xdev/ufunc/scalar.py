@@ -231,10 +231,10 @@ class ScalarFunction(Definition):
         unchanged = cache(partial(_has, function, rules, digest))
 
         def infer() -> tuple[bytes, str]:
-            from xdev.compile import cpu
+            from xdev.compile import compilers
 
             typed, returned = self._typed(function, rules)
-            outputs = rules.outputs(returned, cpu.infer(typed, rules.inputs))
+            outputs = rules.outputs(returned, compilers.infer(typed, rules.inputs))
             return " ".join(dtype.name for dtype in outputs).encode(), ""
 
         parts = [dtype.name for dtype in rules.inputs], rules.words
@@ -262,7 +262,7 @@ class ScalarFunction(Definition):
 
     def device_function(self, rules: Rules) -> Any:
         """Return what compiled code calls for this function, literals typed."""
-        from xdev.compile import cpu
+        from xdev.compile import compilers
 
         digest = _digested(self.function)[0]
         key = rules.inputs, rules.working, rules.words, digest
@@ -270,7 +270,7 @@ class ScalarFunction(Definition):
             outside = sources.outside(self.function)
             sources.refuse_arrays(self.function, outside)
             plain, _ = self._typed(self.function, rules)
-            self._device_functions[key] = cpu.device_function(plain)
+            self._device_functions[key] = compilers.device_function(plain)
         return self._device_functions[key]
 
 
