@@ -33,7 +33,6 @@ _lock = module_lock()  # guards numba-cuda-mlir's idea of the current device
 JUMPS = "POP_JUMP", "JUMP_IF"  # how conditional jumps of Python's begin
 
 # How much work a compiled scalar function is, by its instructions.
-
 ASSIGNED = re.compile(r"\s+%[\w.]+ = (?:tail )?(.*)")
 # Comparisons to which NaN is an invalid value, in SIMD code at least.
 COMPARISON = re.compile(r" fcmp (?:\w+ )*?[ou][lg][te] ")
@@ -58,17 +57,8 @@ def _cost(operation: str) -> int:
 def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
     """Return the dtypes that a scalar function returns, without compiling it.
 
-    Parameters
-    ----------
-    function : callable
-        A Python function of scalars; a tuple that it returns is several results.
-    inputs : tuple of numpy.dtype
-        The arguments' dtypes; halves are computed in float32.
-
-    Raises
-    ------
-    TypeError
-        Numba cannot type the function; the text has its reason and source line.
+    A tuple that it returns is several results; halves are computed in float32. Where
+    Numba cannot type it, TypeError has the reason and the source line.
     """
     core = _optional.numba().core
     target, flags = core.registry.cpu_target, core.compiler.Flags()
@@ -95,28 +85,18 @@ def loop(
     fastmath: bool,
     reorderable: bool = False,
 ) -> tuple[bytes, str]:
-    """Compile the inner loop of a NumPy ufunc.
+    """Compile the inner loop of a NumPy ufunc: an object file, and the name in it.
 
     Parameters
     ----------
     function : callable
-        The scalar Python function.
+        The scalar Python function; TypeError if it cannot be compiled.
     inputs, outputs : tuple of numpy.dtype
         What the loop reads and writes; results are cast to ``outputs``.
     fastmath : bool
         Whether floating point arithmetic may be reordered and contracted.
     reorderable : bool
         Whether reductions may fold values in pairs of neighbours.
-
-    Returns
-    -------
-    (bytes, str)
-        The object file, and the C function's name in it.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled, or a result cannot be cast.
     """
     numba = _optional.numba()
     operands = [_operand(dtype) for dtype in inputs + outputs]
@@ -144,19 +124,9 @@ _numbers = count()
 def emitted(
     emit: Callable[[Any, Any, Sequence[Any]], None], *kinds: Any
 ) -> tuple[bytes, str]:
-    """Compile a C function without a result, whose instructions are emitted.
+    """Compile a C function whose instructions ``emit(context, builder, arguments)``.
 
-    Parameters
-    ----------
-    emit : callable
-        ``emit(context, builder, arguments)``.
-    *kinds
-        What the function takes, in Numba's types.
-
-    Returns
-    -------
-    (bytes, str)
-        The object file, and the function's name in it.
+    ``kinds`` are what it takes, in Numba's types; it has no result.
     """
     core, ir = _optional.numba().core, _optional.llvm_ir()
     context, name = core.registry.cpu_target.target_context, f"xdev_{next(_numbers)}"
@@ -185,25 +155,8 @@ def jitted(
 ) -> Any:
     """Return Numba's dispatcher of a function that loops call, compiled for types.
 
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    kinds : sequence
-        What it takes, in Numba's types.
-    shown : sequence
-        The types that errors show.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-    wrapping : bool
-        As :func:`~xdev.compile.numpy_functions.served` takes it.
-    **options
-        Numba's others.
-
-    Raises
-    ------
-    TypeError
-        It cannot be compiled for them.
+    ``kinds`` are Numba's types, ``shown`` those that errors show; ``wrapping`` is as
+    :func:`~xdev.compile.numpy_functions.served` takes it, and options are Numba's.
     """
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
     options |= {"fastmath": fastmath, **bare}
@@ -288,18 +241,13 @@ def ltoir(
     ----------
     function : callable
         A Python function of scalars; it returns a tuple where it has several results.
+        TypeError if it cannot be compiled.
     inputs, outputs : tuple of numpy.dtype
         What it takes and what its results are cast to; halves are float32 there.
     capability : (int, int)
         The compute capability to compile for, as in ``(9, 0)``. No GPU is needed.
     fastmath : bool
         Whether floating point arithmetic may be reordered and approximated.
-
-    Raises
-    ------
-    TypeError
-        Numba cannot compile the function for these types; the text has its reason
-        and the source line.
     """
     _optional.numba_cuda()
     types = _optional.numba().core.types
@@ -327,16 +275,7 @@ def cuda_code(
 ) -> bytes:
     """Compile a function of Numba's types to LTO-IR; raises Numba's own errors.
 
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    signature : Numba signature
-        Its types; a tuple's items are passed one by one.
-    capability, fastmath
-        As :func:`ltoir` takes them.
-    wrapping : bool
-        As :func:`xdev.compile.numpy_functions.served` takes it.
+    A tuple's items are passed one by one.
     """
     served = numpy_functions.unraising(numpy_functions.CUDA, wrapping=wrapping)
     with _compiling_for(capability), served:
@@ -389,8 +328,7 @@ def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
 def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
     """Make nested functions compile for ``capability``, as the outer one does.
 
-    numba-cuda compiles every function that the outer one calls for the current device,
-    which asks for a driver. For this thread that device is a stand-in meanwhile.
+    numba-cuda compiles them for the current device: for this thread a stand-in.
     """
     dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     lock = importlib.import_module("numba.cuda.core.compiler_lock").global_compiler_lock
@@ -444,10 +382,7 @@ def _mlir(name: str) -> Any:
 
 
 def _device(function: Any) -> Any:
-    """Return a function as this compiler calls it.
-
-    So are the functions inside that Numba compiled, which this one does not know.
-    """
+    """Return a function as this compiler calls it, and those inside of Numba's."""
     return _mlir("cuda").jit(digests.copied(function, _called), device=True)
 
 
@@ -459,7 +394,7 @@ def _called(value: Any) -> Any:
 def _elementwise(function: Any, nin: int, nout: int) -> Callable[..., None]:
     """Return a function of pointers that loads, calls ``function`` and stores.
 
-    The compiler takes no ``*args``: its source is written for the number of operands.
+    Its source is written for the number of operands: there is no ``*args``.
     """
     reads, writes = [f"x{k}" for k in range(nin)], [f"y{k}" for k in range(nout)]
     loads, stores = (", ".join(f"{x}[0]" for x in each) for each in (reads, writes))

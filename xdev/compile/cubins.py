@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Template(Protocol):
-        """A kernel's template, its name there, and the macros that fill it in.
-
-        One that makes the same kernel is equal, and has the same hash.
-        """
+        """What makes a kernel of a template; of the same kernel it is equal."""
 
         @property
         def template(self) -> str:
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
             """The kernel's C++ name, template arguments included."""
 
         def macros(self) -> Macros:
-            """Return the macros."""
+            """Return the macros that fill the template in."""
 
 
 Macros = list[tuple[str, str]]
@@ -63,20 +60,13 @@ FLOATS = {2: "xdev::half", 4: "float", 8: "double"}
 class Operand(NamedTuple):
     """How a kernel reads or writes one operand.
 
-    Parameters
-    ----------
-    kind : str
-        ``"Linear"`` (contiguous along rows), ``"Uniform"`` (one element in memory for
-        each row), ``"Constant"`` (a number by value), ``"Strided"``, or ``"Output"``.
-    storage : numpy.dtype
-        The dtype in memory; a number's is that of the loop.
-    loop : numpy.dtype
-        The dtype that the ufunc's loop takes or gives.
+    It is ``"Linear"`` (contiguous along rows), ``"Uniform"`` (one element in memory for
+    each row), ``"Constant"`` (a number by value), ``"Strided"``, or ``"Output"``.
     """
 
     kind: str
-    storage: np.dtype[Any]
-    loop: np.dtype[Any]
+    storage: np.dtype[Any]  # in memory; a number's is that of the loop
+    loop: np.dtype[Any]  # what the ufunc's loop takes or gives
 
     @property
     def cpp(self) -> str:
@@ -90,31 +80,17 @@ class Operand(NamedTuple):
 class Elementwise(NamedTuple):
     """What decides the machine code of an elementwise kernel, but the function.
 
-    Parameters
-    ----------
-    operands : tuple of Operand
-        The inputs, then the outputs.
-    template : str
-        ``"rows"``, of operands that are contiguous or one element along the last
-        dimension, or ``"strided"``.
-    dimensions : int
-        How many dimensions are left once those that can be are merged.
-    masked : bool
-        Whether a mask says which elements are computed (strided only).
-    wide, far : bool
-        Whether indices and offsets in bytes need 64 bits.
-    deep : bool
-        Whether the function takes long: a thread then reads more at once, since fewer
-        threads wait for memory at a time.
+    The template ``"rows"`` is of operands that are contiguous, or one element, along
+    the last dimension; ``"strided"`` of others, and of masked ones.
     """
 
-    operands: tuple[Operand, ...]
+    operands: tuple[Operand, ...]  # the inputs, then the outputs
     template: str = "rows"
-    dimensions: int = 1
-    masked: bool = False
-    wide: bool = False
-    far: bool = False
-    deep: bool = False
+    dimensions: int = 1  # those that are left once those that can be are merged
+    masked: bool = False  # whether a mask says which elements are computed
+    wide: bool = False  # whether indices need 64 bits
+    far: bool = False  # whether offsets in bytes do
+    deep: bool = False  # whether the function gains from more elements at once
 
     @property
     def entry(self) -> str:
@@ -155,37 +131,21 @@ class Elementwise(NamedTuple):
 class Reduce(NamedTuple):
     """A reduction along lines.
 
-    Parameters
-    ----------
-    source, loop, target : numpy.dtype
-        In memory, of the function, and of the results in memory.
-    group : int
-        How many threads fold a segment: 1, 32, 256, or 8, one of each warp of a block.
-    dimensions : int
-        How many dimensions count lines.
-    masked : bool
-        Whether a mask says which elements take part.
-    segmented : bool
-        Whether an array says where segments begin.
-    joining : int
-        How many threads join the segments of a line: 32 or 256. 0: nobody, each has a
-        place in the target.
-    statistic : str
-        What becomes of a sum, one of :data:`STATISTICS`.
-    wide : int
-        Of how many neighbour lines a thread folds a segment, where ``group`` is 1 or 8.
+    A segment is folded by a ``group`` of 1, 32 or 256 threads, or of 8, one of each
+    warp of a block. ``joining`` threads, 32 or 256, join the segments of a line; 0:
+    each has a place in the target.
     """
 
-    source: np.dtype[Any]
-    loop: np.dtype[Any]
-    target: np.dtype[Any]
+    source: np.dtype[Any]  # in memory
+    loop: np.dtype[Any]  # of the function
+    target: np.dtype[Any]  # of the results in memory
     group: int
-    dimensions: int = 1
-    masked: bool = False
-    segmented: bool = False
+    dimensions: int = 1  # those that count lines
+    masked: bool = False  # whether a mask says which elements take part
+    segmented: bool = False  # whether an array says where segments begin
     joining: int = 0
-    statistic: str = "fold"
-    wide: int = 1
+    statistic: str = "fold"  # what becomes of a sum
+    wide: int = 1  # of so many lines a thread folds a segment, in groups of 1 or 8
     template: str = "reduce"
 
     @property
@@ -230,29 +190,17 @@ class Reduce(NamedTuple):
         return function_macros(numbers, (self.loop, self.loop), (self.loop,))
 
 
-#: A running fold along lines: no more than group, dimensions and types is its own.
+# A running fold along lines: no more than group, dimensions and types is its own.
 Scan = partial(Reduce, template="scan")
 
 
 class Scatter(NamedTuple):
-    """A function in place at sorted positions.
+    """A function in place at sorted positions."""
 
-    Parameters
-    ----------
-    target : numpy.dtype
-        Of the array that is worked on.
-    value : numpy.dtype or None
-        Of the second operand in memory; None for a function of one.
-    inputs : tuple of numpy.dtype
-        What the function takes.
-    output : numpy.dtype
-        What it gives.
-    """
-
-    target: np.dtype[Any]
-    value: np.dtype[Any] | None
-    inputs: Dtypes
-    output: np.dtype[Any]
+    target: np.dtype[Any]  # of the array that is worked on
+    value: np.dtype[Any] | None  # of the second operand in memory, if there is one
+    inputs: Dtypes  # what the function takes
+    output: np.dtype[Any]  # what it gives
     template: str = "scatter"
 
     @property
@@ -295,26 +243,10 @@ def cubin(
     *,
     fastmath: bool = False,
 ) -> tuple[bytes, str]:
-    """Compile a scalar function into an elementwise kernel. No GPU is needed.
+    """Compile a scalar function into a kernel: a cubin, and a name. No GPU is needed.
 
-    Parameters
-    ----------
-    kernel : Template
-        The layout, and the operands with their dtypes.
-    function, inputs, outputs, capability, fastmath
-        As :func:`xdev.compile.compilers.ltoir` takes them.
-
-    Returns
-    -------
-    (bytes, str)
-        The cubin, and the kernel's name in it.
-
-    Raises
-    ------
-    TypeError
-        The function cannot be compiled for these types.
-    DeviceUnavailableError
-        The CUDA compiler is missing or its parts do not fit together.
+    Parameters and errors are those of :func:`xdev.compile.compilers.ltoir`, and
+    DeviceUnavailableError, where CUDA's compiler is missing or its parts do not fit.
     """
     code = adapter()(function, inputs, outputs, capability, fastmath=fastmath)
     entry, macros = kernel.entry, kernel.macros()
@@ -348,10 +280,9 @@ def expressed(
     *,
     fastmath: bool,
 ) -> tuple[bytes, str]:
-    """Compile a template with a function in C++; nothing is linked.
+    """Compile a template with a function in C++ that defines :data:`FUNCTION`.
 
-    Parameters and results are those of :func:`cubin`, but ``function`` is C++ that
-    defines :data:`FUNCTION`, and ``folders`` are where else its headers are.
+    ``folders`` are where else its headers are; nothing is linked.
     """
     arch, macros = "sm_{}{}".format(*capability), tuple(kernel.macros())
     source = function + (FOLDER / f"{kernel.template}.cu").read_text()
@@ -425,14 +356,9 @@ LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
 
 @cache
 def adapter() -> Callable[..., bytes]:
-    """Return the adapter to the compiler that is installed, numba-cuda before its heir.
+    """Return the adapter to the compiler that is installed, as ``compilers.ltoir``.
 
-    Its parameters are those of :func:`xdev.compile.compilers.ltoir`.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        There is none; the text has the command that installs one.
+    Where there is none, DeviceUnavailableError has the command that installs one.
     """
     # Numba itself still has a module numba.cuda, an old one.
     name = next((name for name in ADAPTERS if _optional.installed(name)), None)
@@ -447,10 +373,7 @@ def adapter() -> Callable[..., bytes]:
 
 @cache
 def installed() -> dict[str, str]:
-    """Return the version of each part that decides the machine code.
-
-    No part is loaded, but those that came without a package of their own.
-    """
+    """Return the version of each part; those without a package of their own load."""
     parts = {}
     distributions = _optional.distributions()
     for part, packages in PACKAGES.items():
@@ -468,10 +391,7 @@ def load_or_compile(
     make: Callable[[], tuple[bytes, str]],
     unchanged: Callable[[], bool] = lambda: True,
 ) -> tuple[bytes, str]:
-    """Return a cubin and its kernel's name, compiled where no process has done so.
-
-    Parameters are those of :func:`xdev.compile.digests.load_or_compile`.
-    """
+    """Return what :func:`xdev.compile.digests.load_or_compile` does of a cubin."""
     every = parts, sorted(installed().items())
     return digests.load_or_compile("cubins", digest, every, name, make, unchanged)
 
@@ -498,10 +418,7 @@ def link(parts: list[bytes], arch: str, *, fma: bool) -> bytes:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn a failure to compile or link a template into DeviceUnavailableError.
-
-    The text has the compiler's message, the versions, and what to do.
-    """
+    """Turn a failure to compile or link a template into DeviceUnavailableError."""
     check()
     try:
         yield
@@ -539,9 +456,7 @@ def _bound(name: str) -> tuple[int, ...] | None:
     _optional.cuda_core()
     try:
         module: Any = importlib.import_module(f"cuda.bindings.{name}")
-        if name == "nvrtc":
-            _, *numbers = module.nvrtcVersion()
-            return tuple(numbers)
-        return tuple(module.version())
+        report = module.nvrtcVersion if name == "nvrtc" else module.version
+        return tuple(report())[-2:]  # after the error, if that is told
     except (ImportError, RuntimeError, AttributeError):
         return None

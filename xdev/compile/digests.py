@@ -42,9 +42,8 @@ BETWEEN = frozenset({"EXTENDED_ARG", "CACHE"})  # no instructions of their own
 def reads(code: CodeType) -> Iterator[tuple[str, bool, tuple[str, ...], int]]:
     """Return what a function's code, and the functions inside it, read from outside.
 
-    Of each: its name, whether it is a cell of the closure, not a global, the attributes
-    read of it, and the line. The cells of a function inside may also be variables of
-    the one around it.
+    Of each: its name, whether it is a cell of a closure, maybe one of the function
+    around, the attributes read of it, and the line.
     """
     attributes: tuple[str, ...] = ()
     name, cell, line = "", False, code.co_firstlineno
@@ -67,16 +66,9 @@ def reads(code: CodeType) -> Iterator[tuple[str, bool, tuple[str, ...], int]]:
 
 
 def named_globals(function: Any, code: CodeType | None = None) -> dict[str, Any]:
-    """Return the globals of a function that its code names.
+    """Return the globals of a function that its code names, or another code for it.
 
     All of a module's would keep every array of the user's alive.
-
-    Parameters
-    ----------
-    function : function
-        Whose globals.
-    code : code, optional
-        Another code for it.
     """
     every = function.__globals__
     names = (*EVERY, *(name for name, *_ in reads(code or function.__code__)))
@@ -106,13 +98,8 @@ def digest(
 ) -> str | None:
     """Return a name for what a function computes, None where it has none.
 
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    within : callable
-        Turns a value that the function reads into the plain function that it stands
-        for, or returns it.
+    ``within`` turns a value that the function reads into the plain function that it
+    stands for, or returns it.
 
     Examples
     --------
@@ -177,13 +164,7 @@ class _Digester:
         return None
 
     def value(self, value: Any) -> None:
-        """Take in a value.
-
-        Raises
-        ------
-        _Undigestible
-            There is no text that tells it in full.
-        """
+        """Take in a value; _Undigestible if no text tells it in full."""
         value = self._within(value)
         kind = type(value)
         if kind in EXACT:
@@ -247,7 +228,7 @@ class _Digester:
 def replaced() -> frozenset[int]:
     """Return the ids of functions that a program has Numba compile as others.
 
-    By ``numba.extending.overload``; what Numba and xdev do so is in every key.
+    What Numba and xdev overload so is in every key.
     """
     ids = set()
     for name in REGISTRIES:
@@ -268,10 +249,7 @@ def _library(module: str | None) -> bool:
 
 
 def _of_library(value: Any) -> bool:
-    """Say whether a library has a function or class under the name that it bears.
-
-    What ``functools.wraps`` a library's function bears its name, too.
-    """
+    """Say whether a library has it under its name, which wrappers bear, too."""
     module = value.__module__ or ""
     if type(value) is BuiltinFunctionType:
         library = _library(module) or module in sys.stdlib_module_names
@@ -295,10 +273,7 @@ ROOMS = (".", "cpu_math", "templates", "../ufunc")  # all folders that have some
 
 
 def environment() -> str:
-    """Return what compiled code depends on but the function: compilers, our own code.
-
-    And the compilers' settings, by the environment.
-    """
+    """Return what compiled code depends on but the function, settings included."""
     names = {name for name in os.environ if name.startswith(VARIABLES)} - HARMLESS
     settings = [(name, os.environ.get(name)) for name in sorted(names)]
     return joined(_installed(), settings)
@@ -306,10 +281,9 @@ def environment() -> str:
 
 @cache
 def _installed() -> str:
-    """Return the versions, and our own code's.
+    """Return the compilers' versions, and our own code's.
 
-    It is found without loading a compiler, and without reading our files: when they
-    were changed, and their sizes, tell them apart, as they do for Python's own cache.
+    Our files are told apart by time and size, as in Python's own cache.
     """
     versions = [(name, _optional.version(name)) for name in COMPILERS]
     sources = []
@@ -337,15 +311,12 @@ def load_or_compile(
 ) -> tuple[bytes, str]:
     """Return machine code and its function's name, made where no process has done so.
 
-    Or what else is told of a function, in bytes, with an empty name.
-
     Parameters
     ----------
     kind : str
         Of :class:`~xdev._disk_cache.DiskCache`.
     digest : str or None
-        The Python function's digest; None: it has none, and is compiled in each
-        process.
+        The Python function's digest; None: it is compiled in each process.
     parts : object
         What else decides the machine code: types, layout, options. Its ``repr`` tells
         it in full.
@@ -357,11 +328,6 @@ def load_or_compile(
         Says, after that, whether what was compiled still has the digest.
     usable : callable
         Says whether code is for other processes, and for this one.
-
-    Examples
-    --------
-    >>> load_or_compile("cubins", None, (), "f", lambda: (b"code", "kernel"))
-    (b'code', 'kernel')
     """
     if digest is None:
         return make()
@@ -391,11 +357,7 @@ def load_loop(
     make: Callable[[], tuple[bytes, str]],
     unchanged: Callable[[], bool] = lambda: True,
 ) -> int:
-    """Return the address of a C function, compiled where no process has done so.
-
-    Parameters are those of :func:`load_or_compile`; ``make`` returns the object file
-    and the function's name.
-    """
+    """Do what :func:`load_or_compile` does of a C function, and return its address."""
     parts = parts, digest and _processor()
     return _loaded(
         *load_or_compile("loops", digest, parts, name, make, unchanged, _usable)

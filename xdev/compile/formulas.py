@@ -62,15 +62,7 @@ def raise_flag(builder: Any, condition: Any, exception: int) -> None:
 class Integers:
     """Emits NumPy's functions of integers of one type.
 
-    Parameters
-    ----------
-    builder : LLVM instruction builder
-        Where instructions go.
-    signed : bool
-        Whether the integers have signs.
-    host : bool
-        Whether they are for the CPU, on which divisions trap, and NumPy tells of
-        floating point exceptions.
+    On the ``host`` divisions trap, and NumPy tells of floating point exceptions.
     """
 
     def __init__(self, builder: Any, *, signed: bool, host: bool) -> None:
@@ -166,9 +158,8 @@ def lcm(x: Any, y: Any) -> Any:
 # Quotients and remainders of floats, without errors that NumPy does not tell.
 #
 # SIMD code computes both sides of a condition, and compares by instructions to which
-# NaN is an error. So Numba's condition for divisors of 0 is left out: there the rest
-# of 1 by 1 is computed, which is 0, and beside it what x % 0 is. Signs are read as
-# bits. A side that divides x by y itself for other divisors would underflow.
+# NaN is an error. So there is no condition for divisors of 0: there the rest of 1 by 1
+# is computed, and beside it what x % 0 is. Signs are read as bits.
 
 FLOAT_BITS = {"float": 32, "double": 64}  # of LLVM's types
 
@@ -217,7 +208,7 @@ def float_divmod(b: Any, x: Any, y: Any, *, host: bool) -> tuple[Any, Any]:
 # them, serve the CPU, and what has no entry there is Numba's on CUDA.
 
 INFINITY, NAN = math.inf, math.nan
-#: Where squares overflow and underflow in float64, and what brings them back.
+# Where squares overflow and underflow in float64, and what brings them back.
 LARGE, SMALL, DOWN, UP = 2.0**500, 2.0**-500, 2.0**-600, 2.0**600
 LOG2, LOG10 = math.log(2), math.log(10)
 PRODUCT = 100.0  # larger exponents are none of a product
@@ -402,19 +393,11 @@ def complex_div(a: Any, b: Any) -> Any:
 
 # Floats of 16 bits: stored as such, computed in float32.
 
-# The name of ml_dtypes' dtype, which NumPy knows once it is there.
-BFLOAT16 = "bfloat16"
+BFLOAT16 = "bfloat16"  # ml_dtypes' dtype, which NumPy knows once it is there
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
-    """Say whether values of a dtype are computed in float32 though they are smaller.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_half(np.dtype("float16")), is_half(np.dtype("float32"))
-    (True, False)
-    """
+    """Say whether values of a dtype are computed in float32 though they are smaller."""
     return dtype.char == "e" or is_bfloat16(dtype)
 
 
@@ -435,8 +418,8 @@ def computed(dtype: np.dtype[Any]) -> Any:
 def stored(dtype: np.dtype[Any]) -> Any:
     """Return the Numba type of values in memory, which a load makes float32.
 
-    The conversions are integer arithmetic. The processor's own convert lanes without a
-    value along with the others, and what they hold may be told as an invalid value.
+    The conversions are integer arithmetic: the processor's own tell of invalid values
+    in lanes without a value.
     """
     numba = _optional.numba()
     ir, models = _optional.llvm_ir(), numba.core.datamodel.models

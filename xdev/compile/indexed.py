@@ -66,28 +66,16 @@ def philox(index: Word, key: Word, call: Word) -> Words:
 class Indexed:
     """A function of an index's words, and the types that it is compiled for.
 
-    Each object is compiled for itself: keep one for all calls.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(a, b, c, d, *parameters)``, plain Python on scalars, of four words.
-        It returns ``lanes`` values, a tuple of one type if there are several: elements
-        ``lanes * index`` and following. It may call other plain functions that its
-        module names.
-    parameters : tuple of numpy.dtype
-        The key's and the call's, uint64, and those of the function's parameters, 8
-        bytes at most each.
-    result : numpy.dtype
-        The dtype of the elements; what the function returns is cast to it.
-    lanes : int
-        How many elements an index has: 1, 2 or 4.
+    Each object is compiled for itself: keep one for all calls. ``function(a, b, c, d,
+    *parameters)`` is plain Python on scalars, and may call other such functions that its
+    module names. It returns the elements ``lanes * index`` and following, a tuple of one
+    type if there are several.
     """
 
     function: Callable[..., Any]
-    parameters: tuple[np.dtype[Any], ...]
-    result: np.dtype[Any]
-    lanes: int
+    parameters: tuple[np.dtype[Any], ...]  # 8 bytes each at most; the index: uint64
+    result: np.dtype[Any]  # of the elements; what the function returns is cast to it
+    lanes: int  # how many elements an index has: 1, 2 or 4
 
     @property
     def types(self) -> tuple[object, ...]:
@@ -115,11 +103,7 @@ _PROTOTYPE = ctypes.CFUNCTYPE(
 
 @cache
 def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
-    """Return ``fill(address, n, parameters)``, compiled where nobody has done so.
-
-    It writes ``n`` elements from ``address`` on. Each parameter takes 8 bytes of
-    ``parameters``, from the first on.
-    """
+    """Return ``fill(address, n, parameters)``; each parameter takes 8 bytes."""
     digest, name = digests.digest(kernel.function), kernel.function.__name__
     address = digests.load_loop(digest, kernel.types, name, partial(_compiled, kernel))
     return _PROTOTYPE(address)

@@ -62,20 +62,8 @@ def connect() -> None:
 class Kernel:
     """A kernel of a cubin; it runs on every device of its architecture.
 
-    It stays loaded, as loops of the CPU do: captured graphs may launch it. The driver
-    is called itself, since the import of ``cuda.core`` takes 0.1 s.
-
-    Parameters
-    ----------
-    cubin : bytes
-        The machine code.
-    name : str
-        The kernel's name in it.
-
-    Attributes
-    ----------
-    handle : int
-        What a launch takes.
+    It stays loaded: captured graphs may launch it. The driver is called itself, since
+    the import of ``cuda.core`` takes 0.1 s. A launch takes its ``handle``.
     """
 
     def __init__(self, cubin: bytes, name: str) -> None:
@@ -95,24 +83,15 @@ def _check(error: int) -> None:
 class Value(NamedTuple):
     """How a value gets into its slot of a kernel's parameter.
 
-    Parameters
-    ----------
-    kind : int
-        One of :mod:`xdev._plain_calls`: an address, or what number it is.
-    low, high : int
-        An address strictly between these distances from the output's overlaps it;
-        ``low`` is 64 less the bits of an integer.
-    same : bool
-        Whether it may be the output itself: what is read is then written.
-    itemsize : int
-        Of an array's elements, 0 for numbers [B].
+    An address strictly between the distances ``low`` and ``high`` from the output's
+    overlaps it; of an integer ``low`` is 64 less its bits.
     """
 
-    kind: int = ADDRESS
+    kind: int = ADDRESS  # one of _plain_calls': an address, or what number it is
     low: int = 0
     high: int = 0
-    same: bool = False
-    itemsize: int = 0
+    same: bool = False  # whether it may be the output itself: read, then written
+    itemsize: int = 0  # of an array's elements, 0 for numbers [B]
 
     @classmethod
     def number(cls, value: object, loop: np.dtype[Any]) -> Value:
@@ -139,18 +118,7 @@ class Launch(native.calls.Launch):
     """A kernel with one struct as its parameter, and all of a launch but the values."""
 
     def __call__(self, values: list[Any]) -> None:
-        """Launch with addresses and numbers, those of kind ``BYTES`` as 16 bytes.
-
-        Parameters
-        ----------
-        values : list
-            One for each slot.
-
-        Raises
-        ------
-        RuntimeError
-            The driver refused the launch.
-        """
+        """Launch with addresses and numbers, those of kind ``BYTES`` as 16 bytes."""
         error = self.start(values)
         if error in (NEW_STREAM, NO_CONTEXT):
             runtime = _optional.cupy().cuda.runtime

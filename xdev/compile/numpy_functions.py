@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST = 1 << 20  # an exponent that no float has
 CPU, CUDA = "numba", "numba.cuda"  # the compilers' packages
+CONTEXTS = {CPU: ("core.cpu", "CPUContext"), CUDA: ("target", "CUDATargetContext")}
 # For these Numba's code is the C library's or LLVM's, which NVVM lacks.
 LIBDEVICE = (
     *("cbrt", "exp", "exp2", "expm1", "fabs"),
@@ -50,15 +51,15 @@ INTEGERS = ["divmod", "floor_divide", "fmod", "left_shift", "remainder", "right_
 @cache
 def _table(root: str) -> Table:
     """Return the entries, by function and NumPy's kind of its arguments."""
-    integers = partial(formulas.Integers, host=root == CPU)
-    integral = {name: _integral(integers, name) for name in INTEGERS}
+    host = root == CPU
+    integral = {name: _integral(name, host=host) for name in INTEGERS}
     integral["lcm"] = _python(formulas.lcm)
     integral["power"] = _python(formulas.integer_power)
     named: dict[str, dict[str, Entry]] = {
         "i": integral,
         "u": integral | {"sign": _python(formulas.unsigned_sign)},
-        "f": _real(root) | _divisions(host=root == CPU),
-        "c": _complex(library=root == CPU),
+        "f": _real(root) | _divisions(host=host),
+        "c": _complex(library=host),
     }
     entries: dict[tuple[Any, str], Entry] = {
         (getattr(np, name), kind): entry
@@ -90,18 +91,13 @@ def _real(root: str) -> dict[str, Entry]:
 
 def _divisions(*, host: bool) -> dict[str, Entry]:
     """Return those of whole quotients."""
-
-    def both(builder: Any, values: Any) -> tuple[Any, Any]:
-        return formulas.float_divmod(builder, *values, host=host)
-
-    def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        items = both(builder, values)
-        return context.make_tuple(builder, signature.return_type, items)
-
+    both = partial(formulas.float_divmod, host=host)
     return {
-        "divmod": pair,
-        "floor_divide": lambda _, b, __, values: both(b, values)[0],
-        "remainder": lambda _, b, __, values: both(b, values)[1],
+        "divmod": lambda context, builder, signature, values: context.make_tuple(
+            builder, signature.return_type, both(builder, *values)
+        ),
+        "floor_divide": lambda _, builder, __, values: both(builder, *values)[0],
+        "remainder": lambda _, builder, __, values: both(builder, *values)[1],
     }
 
 
@@ -208,18 +204,17 @@ def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
     return builder.fsub(_called(builder, "__nv_nextafter", x, end), x)
 
 
-def _integral(integers: Callable[..., formulas.Integers], name: str) -> Entry:
+def _integral(name: str, *, host: bool) -> Entry:
     """Return an entry that computes in the result's type."""
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         result = signature.return_type
         kind = getattr(result, "dtype", result)  # of divmod's pair
         operands = _cast(context, builder, signature, values, kind)
-        emit = getattr(integers(builder, signed=kind.signed), name)
-        value = emit(*operands)
-        if isinstance(value, list):
-            return context.make_tuple(builder, result, value)
-        return value
+        integers = formulas.Integers(builder, signed=kind.signed, host=host)
+        value = getattr(integers, name)(*operands)
+        is_pair = isinstance(value, list)
+        return context.make_tuple(builder, result, value) if is_pair else value
 
     return entry
 
@@ -244,7 +239,7 @@ def _extreme(compare: Any) -> Entry:
 def _alike(entry: Entry) -> Entry:
     """Return an entry that gets its numbers in the largest of their types.
 
-    Integers of two types have a type of their result's instead, which is another.
+    Of integers the result's type counts, which may be another.
     """
 
     def widened(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -268,22 +263,13 @@ def _operator(name: Any) -> Entry:
 
 @contextmanager
 def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[None]:
-    """Have a compiler use this table where asked; the caller has its lock.
+    """Have a compiler, ``CPU`` or ``CUDA``, use this table; the caller has its lock.
 
-    Parameters
-    ----------
-    root : str
-        The package of the compiler, ``CPU`` or ``CUDA``.
-    asked : callable
-        Whether what is being compiled is a function of ours.
-    wrapping : bool
-        Whether sums and products of integers may overflow. LLVM should think that
-        indices do not: else it looks for negative ones, which count from the end.
+    It does where a function of ours is being compiled, and that is ``asked``. Sums and
+    products of integers may overflow where they are ``wrapping``. LLVM should think
+    that indices do not: else it looks for negative ones, which count from the end.
     """
-    place, name = {
-        CPU: ("core.cpu", "CPUContext"),
-        CUDA: ("target", "CUDATargetContext"),
-    }[root]
+    place, name = CONTEXTS[root]
     owner = getattr(importlib.import_module(f"{root}.{place}"), name)
     entries = _table(root)
     wrap = importlib.import_module(f"{root}.core.base")._wrap_impl  # noqa: SLF001
@@ -372,10 +358,9 @@ def replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 
 # What Numba compiles for itself inside a function, made so that it does not raise.
 #
-# A loop has nobody to raise to: an element for which anything did would stay
-# unwritten. So functions are compiled by NumPy's error model, in which a quotient by
-# zero is infinite or NaN. But Numba's own ``a ** -1`` has Python's on the CPU,
-# whatever is asked for, and its complex quotient raises everywhere.
+# A loop has nobody to raise to, so that functions are compiled by NumPy's error model.
+# But Numba's own ``a ** -1`` has Python's on the CPU, whatever is asked for, and its
+# complex quotient raises everywhere.
 
 _made: dict[Any, Any] = {}  # on the CPU, by code and types; Numba keeps others' apart
 
@@ -397,10 +382,7 @@ def undefined(context: Any, builder: Any, kind: Any) -> Any:
 def call(
     context: Any, builder: Any, fndesc: Any, signature: Any, values: Sequence[Any]
 ) -> list[Any]:
-    """Emit a call of a function; return its results, undefined where it raises.
-
-    A loop has nobody to report to, so what a function reports goes no further.
-    """
+    """Emit a call of a function; return its results, undefined where it raises."""
     status, result = context.call_internal_no_propagate(
         builder, fndesc, signature, values
     )
@@ -415,11 +397,10 @@ def call(
 
 @contextmanager
 def unraising(root: str = CPU, *, wrapping: bool = False) -> Iterator[None]:
-    """Have what Numba compiles not raise, while nobody else compiles.
+    """Have what Numba compiles not raise, while nobody else compiles, and be served.
 
-    What the user compiled, or compiles meanwhile, for the CPU, keeps the error model
-    that it has; CUDA has no other, and there the caller has the compiler's lock.
-    Functions of numbers are those of the table above; ``wrapping`` is :func:`served`'s.
+    For the CPU what the user compiled, or compiles meanwhile, keeps its error model;
+    CUDA has no other, and there the caller has the compiler's lock.
     """
     core = _optional.numba().core
     base = importlib.import_module(f"{root}.core.base").BaseContext

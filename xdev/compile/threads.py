@@ -48,19 +48,11 @@ def team() -> Any:
 def share(
     function: int, context: int, start: int, stop: int, *, grain: int = 1
 ) -> None:
-    """Call a C function on the pieces of a range, in as many threads as are useful.
+    """Call ``function(start, stop, context, lane)`` of C on the pieces of a range.
 
-    Parameters
-    ----------
-    function : int
-        The address of ``function(start, stop, context, lane)``, words all. No two
-        calls at a time have one lane, and lanes are fewer than ``XDEV_NUM_THREADS``.
-    context : int
-        Any word.
-    start, stop : int
-        The range, not empty.
-    grain : int
-        Pieces start at its multiples, from ``start`` on.
+    All are words. No two calls at a time have one lane, and lanes are fewer than
+    ``XDEV_NUM_THREADS``. The range is not empty; pieces start at multiples of
+    ``grain``, from ``start`` on.
     """
     team().share(function, context, _shares(start, stop, grain, PIECES))
 
@@ -76,20 +68,9 @@ def elements(
 ) -> int:
     """Run a ufunc's inner loop in threads; return what ``fetestexcept`` told them.
 
-    Parameters
-    ----------
-    loop : int
-        The inner loop's address.
-    shape : sequence of int
-        Extents of the result; the innermost is last.
-    places : sequence of int
-        The operands' addresses.
-    steps : sequence of sequences of int
-        For each extent, the operands' strides [B].
-    n : int
-        How many elements the result has.
-    grain : int
-        So many elements or more are worth a piece of their own.
+    The result has the extents ``shape`` and ``n`` elements, of which ``grain`` are
+    worth a piece of their own; the operands are at addresses, and have strides [B] for
+    each extent.
     """
     words = array("q", [len(places), len(shape) - 1, *shape, *places])
     for row in steps:
@@ -181,25 +162,10 @@ def compute(
     n: int,
     each: float,
 ) -> float:
-    """Compute a range, in several threads where there is enough to do.
+    """Compute a range of ``n``, in several threads where there is enough to do.
 
-    Parameters
-    ----------
-    loop : callable
-        ``loop(start, stop, memory)``, a C function.
-    function : int
-        Its address; :func:`share` gives it the address of ``memory``.
-    memory : bytes
-        What it works on.
-    n : int
-        The length of the range.
-    each : float
-        Seconds of an element, as the last call returned them; 0 before.
-
-    Returns
-    -------
-    float
-        Seconds of an element; as given where threads were not worth it.
+    ``loop(start, stop, memory)`` is a C function, ``function`` its address. The seconds
+    of an element, ``each``, are those that the last call returned; 0 before.
     """
     lanes, first, now = _config.num_threads(), 0, each
     if lanes > 1 and each * n < LONG:  # by the guess: is it so this time too?
@@ -245,17 +211,8 @@ REST = 15  # calls that then go by one thread
 class CostModel:
     """How long one thread takes for an element, and so which calls are several's.
 
-    Parameters
-    ----------
-    times : int
-        How often ``CUT`` a call takes one thread that is worth several.
-    slower : float
-        So many times slower than one thread are several where they then rest.
-
-    Attributes
-    ----------
-    threshold : int
-        Calls of so many elements are worth several threads; 0: not known yet.
+    A call of ``times`` as long as ``CUT`` is worth several threads, and so is one of
+    ``threshold`` elements; 0: not known yet. They rest where they are ``slower``.
     """
 
     def __init__(self, times: int = 1, slower: float = SLOWER) -> None:
