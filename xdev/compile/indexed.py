@@ -66,14 +66,14 @@ def philox(index: Word, key: Word, call: Word) -> Words:
 class Indexed:
     """A function of an index's words, and the types that it is compiled for.
 
-    Each object is compiled for itself: keep one for all calls. ``function(a, b, c, d,
-    *parameters)`` is plain Python on scalars, and may call other such functions that its
-    module names. It returns the elements ``lanes * index`` and following, a tuple of one
-    type if there are several.
+    Each object is compiled for itself: keep one for all calls. The function takes four
+    words and the parameters; it is plain Python on scalars, and may call other such
+    functions that its module names. It returns the elements ``lanes * index`` and
+    following, a tuple of one type if there are several.
     """
 
     function: Callable[..., Any]
-    parameters: tuple[np.dtype[Any], ...]  # 8 bytes each at most; the index: uint64
+    parameters: tuple[np.dtype[Any], ...]  # the key's and the call's too
     result: np.dtype[Any]  # of the elements; what the function returns is cast to it
     lanes: int  # how many elements an index has: 1, 2 or 4
 
