@@ -269,7 +269,7 @@ COMPILERS = ("numba", "llvmlite", "numpy")
 VARIABLES = ("NUMBA_", "LLVMLITE_", "CUDA_HOME", "CUDA_PATH")
 HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}  # they leave machine code alone
 SOURCES = (".py", ".cu", ".cuh")
-ROOMS = (".", "cpu_math", "templates", "../ufunc")  # all folders that have some
+ROOMS = (".", "templates", "../ufunc")  # all folders that have some
 
 
 def environment() -> str:
