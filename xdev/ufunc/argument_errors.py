@@ -307,10 +307,7 @@ def of_slice(name: str, out: Any) -> ValueError:
 def not_over_blocks(
     name: str, reason: str, join: str | None = None
 ) -> NotImplementedError:
-    """Return the error for what Dask's collections cannot do, with the ways out.
-
-    ``join`` is the call that joins chunks, where that is one of them.
-    """
+    """Return the error for what Dask's collections cannot do; ``join`` joins chunks."""
     first = f"Join the chunks, {join}; or compute" if join else "Compute"
     return NotImplementedError(
         f"xdev.{name} of a collection of Dask's: {reason}. {first} it, "
@@ -347,10 +344,10 @@ def explain(error: Exception) -> None:
 
 def raised_by_numpy(error: Exception) -> bool:
     """Say whether an error is NumPy's own, and not what a user's handler raised."""
-    end = error.__traceback__
-    while end is not None and end.tb_next is not None:
-        end = end.tb_next
-    module = "" if end is None else end.tb_frame.f_globals.get("__name__", "")
+    from traceback import walk_tb  # which `import xdev` does not load
+
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    module = frames[-1].f_globals.get("__name__", "") if frames else ""
     return module.partition(".")[0] in {"xdev", "numpy"}
 
 

@@ -69,9 +69,7 @@ def on_fake(
 ) -> Any:
     """Compute with the CPU's loops on the memory behind fake arrays.
 
-    What CUDA refuses is refused: arrays of the host or of two devices, lists, arrays of
-    a library that computes elsewhere. ``loops(args, outs, **keywords)`` takes NumPy
-    arrays; ``labels`` are the inputs', for errors.
+    What CUDA refuses is refused. ``loops(args, outs, **keywords)`` takes NumPy arrays.
     """
     from xdev.device.fake_arrays import run
 
@@ -125,14 +123,7 @@ def uploaded(
 
 
 def call(ufunc: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Compute the function elementwise: what a call does that no plan is for.
-
-    Inputs are arrays of one device that broadcast to one shape, and numbers. ``out``,
-    of any shape that they broadcast to, any strides and any library of that device, is
-    written in place and returned itself. Beside ``where=``, None says that new results
-    may hold anything elsewhere; ``...`` makes arrays of what would be scalars. New ones
-    are of the first array's library. Whatever is raised, nothing was written.
-    """
+    """Compute the function elementwise; whatever is raised, nothing was written."""
 
     def compute(
         ufunc: Any,
@@ -238,10 +229,9 @@ def ask(
 
 
 def _shown(ufunc: Any) -> Any:
-    """Return a ufunc as operands are handed it: itself, or one of another name.
+    """Return a ufunc as operands are handed it: NumPy's, itself, or of another name.
 
-    Libraries look up what they know by the name: ``add`` would run theirs. What is
-    NumPy's is handed itself.
+    Libraries look up what they know by the name: ``add`` would run theirs.
     """
     numpys = getattr(getattr(ufunc, "definition", None), "numpy", None)
     name = ufunc.__name__
@@ -270,10 +260,7 @@ def overrides(x: Any) -> bool:
 def fold(
     ufunc: Ufunc, name: str, inputs: tuple[Any, ...], out: Any, options: dict[str, Any]
 ) -> Any:
-    """Reduce, accumulate or reduce over slices, as :class:`numpy.ufunc` does.
-
-    ``inputs`` are an array, and for ``reduceat`` indices.
-    """
+    """Reduce, accumulate or reduce over slices (of an array and indices)."""
     keywords = {key: value for key, value in options.items() if value is not ABSENT}
     arrays = {"array": inputs[0], "out": out}
     arrays |= {"where": keywords["where"]} if "where" in keywords else {}

@@ -42,10 +42,7 @@ SHORT = 32  # elements of a row that are too few for one call of the inner loop
 
 @final
 class CpuLoops:
-    """The NumPy ufuncs of one scalar function, made as its typings are.
-
-    ``plans`` are those of the function's calls, where calls are remembered.
-    """
+    """The NumPy ufuncs of one scalar function; ``plans`` remember its calls."""
 
     def __init__(
         self, scalar: ScalarFunction, identity: int | str | None, plans: Plans
@@ -149,9 +146,8 @@ class CpuLoops:
     ) -> Any:
         """Compute the function of NumPy arrays and numbers, as a ufunc does.
 
-        ``signature`` are the dtypes that are asked for; the other keywords are NumPy's,
-        as are the errors, which have the way out. Where one is raised nothing was
-        written.
+        ``signature`` are the dtypes that are asked for. Where an error is raised
+        nothing was written.
         """
         inputs = self.scalar.resolve(args)
         if signature is not None:
@@ -165,12 +161,9 @@ class CpuLoops:
         if signature is not None or not _numpy_agrees(args, inputs):
             args = strong(args, inputs, self.scalar.name, self.scalar.labels)
         loop, operands = self.loop(specialisation), (*args, *(out or ()))
-        if (
-            keywords
-            or self.tracked
-            or not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args)
-            or not all(type(x) is ndarray for x in out or ())
-        ):
+        plain = all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args)
+        plain = plain and all(type(x) is ndarray for x in out or ())
+        if keywords or self.tracked or not plain:
             if out is None:
                 least = 1 if self.tracked else POOLED
                 out = layout.pooled(args, loop.outputs, least=least, **keywords)
@@ -259,8 +252,7 @@ class _Call:
     def _walk(self, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Return NumPy's iterator over operands that the inner loop reads as they lie.
 
-        It has copies of those that overlap an output. None: NumPy alone can compute
-        these, or refuse them.
+        None: NumPy alone can compute these, or refuse them.
         """
         dtypes = (*self._loop.inputs, *self._loop.outputs)
         arrays = [
@@ -349,10 +341,7 @@ ERRORS = (
 
 
 def report_errors(name: str, exceptions: int) -> None:
-    """Do what the caller's ``np.errstate`` says to each kind of error.
-
-    ``exceptions`` is what C's ``fetestexcept`` returned where ``name`` computed, or-ed.
-    """
+    """Do what the caller's ``np.errstate`` says to what ``fetestexcept`` returned."""
     met = [error for error, bit in zip(ERRORS, BITS, strict=True) if exceptions & bit]
     settings: Any = np.geterr()
     caller: Any = np.geterrcall()

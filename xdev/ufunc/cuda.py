@@ -40,10 +40,7 @@ NARROW = 2**31  # indices and offsets below this fit 32 bits
 
 @final
 class CudaLoops:
-    """The CUDA kernels of one scalar function, and the calls to them.
-
-    ``launches``, what calls like one before launch, is filled here.
-    """
+    """The CUDA kernels of one scalar function, and calls; ``launches`` keeps some."""
 
     def __init__(self, scalar: Any, launches: native.calls.Launches) -> None:
         self.scalar, self._launches = scalar, launches
@@ -64,9 +61,8 @@ class CudaLoops:
     ) -> Any:
         """Compute the function of arrays and numbers on their device.
 
-        Arrays are CuPy's, Numba's or any exporter's of ``__cuda_array_interface__``.
-        ``out`` is written in place, whoever owns it, and returned itself; new results
-        are of the first array's library. Whatever is raised, nothing was written.
+        New results are of the first array's library. Whatever is raised, nothing was
+        written.
         """
         name, labels = self.scalar.name, self.scalar.labels
         inputs = [read(x, name, label) for x, label in zip(args, labels, strict=True)]

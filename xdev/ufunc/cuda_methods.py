@@ -52,13 +52,8 @@ def straightened(x: Array, order: Sequence[int]) -> Array:
 class CudaMethods:
     """The methods of a ufunc on CUDA arrays, by the function's kernels.
 
-    Parameters
-    ----------
-    identity : int, str or None
-        What a reduction of nothing is; ``"reorderable"``: nothing is, but axes may be
-        reduced in any order. None: one axis at a time.
-    statistic : str
-        What becomes of a sum, one of :data:`xdev.compile.cubins.STATISTICS`.
+    ``identity`` is the ufunc's; ``statistic``, one of ``cubins.STATISTICS``, says what
+    becomes of a sum.
     """
 
     def __init__(
@@ -77,10 +72,7 @@ class CudaMethods:
         correction: float = 0,
         method: str = "reduce",
     ) -> Any:
-        """Repeat a call that differs from an earlier one in values alone.
-
-        NotImplemented: there was no such, or the launch was refused.
-        """
+        """Repeat a call with other values; NotImplemented: there was none such."""
         try:
             launches = self._launches.get(_key(method, axis, dtype, correction))
         except TypeError:  # a list of axes, or what else is no key

@@ -28,34 +28,16 @@ if TYPE_CHECKING:
 
 
 class Array(NamedTuple):
-    """An array on a CUDA device, whoever owns it.
+    """An array, whoever owns it: on a CUDA device, or for grids in host memory."""
 
-    Parameters
-    ----------
-    owner : object
-        The user's object.
-    address : int
-        Where element (0, 0, …) is.
-    shape, strides : tuple of int
-        Extents, and steps [B].
-    dtype : numpy.dtype
-        The elements' dtype.
-    writable : bool
-        Whether it may be an output.
-    stream : int or None
-        The stream that its owner works on, where it names one.
-    view : cupy.ndarray or None
-        The same memory, of a library that hands it out by a view: kept with it.
-    """
-
-    owner: Any
-    address: int
+    owner: Any  # the user's object
+    address: int  # of element (0, 0, …)
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    strides: tuple[int, ...]  # [B]
     dtype: np.dtype[Any]
     writable: bool = True
-    stream: int | None = None
-    view: Any = None
+    stream: int | None = None  # that its owner works on, where it names one
+    view: Any = None  # CuPy's, of the same memory, of a library that hands one out
 
     @classmethod
     def of(cls, x: Any) -> Array:
@@ -92,10 +74,7 @@ class Array(NamedTuple):
         return Reach.of(self.shape, self.strides, self.dtype.itemsize)
 
     def is_spoilt(self, output: Array) -> bool:
-        """Say whether an output lies where it is read, and not exactly there.
-
-        What lies exactly there is read before it is written.
-        """
+        """Say whether an output lies where it is read, and not exactly there."""
         here, there = (self.address, self.layout), (output.address, output.layout)
         return here != there and self.meets(output)
 

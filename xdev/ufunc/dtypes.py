@@ -344,44 +344,23 @@ def chosen(
 class Specialisation:
     """One typing of a scalar function: what every device compiles.
 
-    A scalar function makes each once, so it is equal to itself alone.
-
-    Parameters
-    ----------
-    name : str
-        The function's name.
-    inputs, outputs : tuple of numpy.dtype
-        What the inner loop reads and writes, in native byte order. What the
-        function returns is cast to ``outputs``.
-    digest : str or None
-        Names the function's code on disk; None: it is not kept there.
-    recipe : callable, optional
-        ``recipe(kernel, capability, fastmath)`` compiles a kernel for CUDA: its cubin
-        and name. By default ``function`` is compiled.
-    make : callable, optional
-        Returns ``function``.
-    unchanged : callable, optional
-        Says whether ``function``, with all that it calls, still has the digest.
-    deep : bool
-        As :class:`xdev.compile.cubins.Elementwise` takes it.
+    A scalar function makes each once, so it is equal to itself alone. ``inputs`` and
+    ``outputs`` are what the inner loop reads and writes, in native byte order.
     """
 
     name: str
     inputs: Dtypes
     outputs: Dtypes
-    digest: str | None
+    digest: str | None  # of the code on disk; None: it is not kept there
+    #: ``recipe(kernel, capability, fastmath)`` compiles for CUDA: a cubin and its name.
     recipe: Callable[..., tuple[bytes, str]] | None = None
-    make: Callable[[], Callable[..., Any]] | None = None
-    unchanged: Callable[[], bool] = lambda: True
-    deep: bool = False
+    make: Callable[[], Callable[..., Any]] | None = None  # returns ``function``
+    unchanged: Callable[[], bool] = lambda: True  # whether it still has the digest
+    deep: bool = False  # as `xdev.compile.cubins.Elementwise` takes it
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The Python function to compile: literals typed, other ufuncs resolved.
-
-        It takes ``inputs``, but float32 where an input is float16. It is made when a
-        compiler asks for it, which needs the source and loads Numba.
-        """
+        """The Python function to compile, which takes float32 for 16 bits."""
         assert self.make is not None  # noqa: S101 - it has no recipe
         return self.make()
 

@@ -139,10 +139,7 @@ def _headers() -> str:
 def typed(
     name: str, ufunc: np.ufunc, inputs: Dtypes, signature: Signature = ((), ())
 ) -> Specialisation:
-    """Return an elementwise function's typing for input dtypes: NumPy's own.
-
-    ``signature`` is what a call asks for by ``dtype=`` or ``signature=``; None is any.
-    """
+    """Return an elementwise function's typing, NumPy's own, as ``signature`` asks."""
     if name.startswith("logical_"):  # NumPy casts what is mixed with bools, unsafely
         inputs = (np.result_type(*inputs),) * len(inputs)
     asked: Any = (*signature[0], *signature[1])

@@ -462,10 +462,7 @@ class Flow(ast.NodeVisitor):
 
 
 def _merged(*ways: State) -> State:
-    """Return what names are after several ways, and what all ways assign that go on.
-
-    One without a name does not read it.
-    """
+    """Return what names are after several ways, and what all ways assign that go on."""
     states = [state for state in ways if state is not NOWHERE]
     if not states:
         return NOWHERE

@@ -49,17 +49,11 @@ class Adapter:
         return np.asarray(x)
 
     def stream(self, x: Any) -> int | None:  # noqa: ARG002 - of no array
-        """Return the stream that its library works on.
-
-        None where there is none, or it is not told: then a call's work is waited for.
-        """
+        """Return the library's stream; None, not told: a call's work is waited for."""
         return None
 
     def begin_write(self, x: Any, name: str, label: str = "out") -> None:
-        """Tell the library that an array is about to be written, or refuse that.
-
-        NumPy's flag says what is read-only.
-        """
+        """Tell the library that an array is about to be written, or refuse that."""
 
     def from_native(self, array: Any, like: Any) -> Any:  # noqa: ARG002
         """Return a NumPy or CuPy result, which is nobody else's, as its own array.

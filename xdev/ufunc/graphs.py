@@ -449,11 +449,7 @@ class CudaGraph(Graph):
 def _rehearse(
     f: Callable[..., Any], arrays: tuple[Any, ...], operands: list[Array]
 ) -> None:
-    """Run the function as it is, so that all is compiled; then undo it.
-
-    What it needs is loaded, and made by libraries for good, outside the capture, where
-    that is allowed.
-    """
+    """Run the function as it is, so that all is compiled and loaded; then undo it."""
     views = [x.cupy() for x in operands if x.writable]
     saved = [view.copy() for view in views]
     try:

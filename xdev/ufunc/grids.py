@@ -61,10 +61,7 @@ class Extents:
         return (x, min(y, MANY), min(z, MANY)), (wide, high, deep)
 
     def narrow(self, arrays: Sequence[Array]) -> bool:
-        """Say whether a kernel for 32 bits and a thread for each point will do.
-
-        Extents, shapes and strides fit into 32 bits with their sign.
-        """
+        """Say whether a kernel for 32 bits and a thread for each point will do."""
         numbers = [*self.shape]
         for x in arrays:
             numbers += (*x.shape, *x.strides)

@@ -220,10 +220,7 @@ class Kernel:
         names: Sequence[str],
         compile_: Callable[[Grid], Any],
     ) -> tuple[Grid, Any, Typing]:
-        """Return what was compiled for arguments, once: grid, machine code and types.
-
-        ``key`` is all that it depends on.
-        """
+        """Return what was compiled for a key, once: grid, machine code and types."""
         if key not in self._plans:
             with _lock:
                 if key not in self._plans:
@@ -269,10 +266,7 @@ class Kernel:
         names: Sequence[str],
         typing: Typing,
     ) -> None:
-        """Tell the libraries of arrays that they are about to be written.
-
-        Those that keep arrays for later, as autograd does, are told of no others.
-        """
+        """Tell the libraries of arrays that these, and no others, will be written."""
         if not foreign.any_of(args):
             return
         written: Iterable[str] = names
@@ -303,10 +297,7 @@ class Kernel:
     def _refusing_writes(
         self, compile_: Callable[[Grid], Any], grid: Grid, typing: Typing
     ) -> Any:
-        """Return machine code; refuse writes into read-only arrays in clear words.
-
-        A compiler refuses them, but for those through ``x.flat``.
-        """
+        """Return machine code; refuse writes into read-only arrays in clear words."""
         pairs = zip(self._names[grid.indices :], grid.arguments, strict=True)
         frozen = [x for x, own in pairs if own.ndim is not None and not own.writable]
         written, line, cause = self._flat, "", None

@@ -214,10 +214,7 @@ def operation(op: ast.operator | ast.unaryop, *kinds: Kind) -> Kind:
 
 @lru_cache(maxsize=512)
 def _resolved(ufunc: np.ufunc, *kinds: Any) -> tuple[Any, ...]:
-    """Return the dtypes of operands and result; None where NumPy has no such operator.
-
-    Parameters are a dtype or a class of Python's numbers for each operand.
-    """
+    """Return the dtypes of operands and result; None where NumPy has no operator."""
     try:
         return ufunc.resolve_dtypes((*kinds, None))
     except TypeError:
@@ -438,12 +435,7 @@ class Rules:
     def outputs(self, kinds: Kind, inferred: Dtypes) -> Dtypes:
         """Return the dtypes of a function's results.
 
-        Parameters
-        ----------
-        kinds : kind
-            What the source tells that it returns, None where it does not.
-        inferred : tuple of numpy.dtype
-            What the compiler infers, after its own promotions (int8 + int8 is int64).
+        ``kinds`` are what the source tells, ``inferred`` what the compiler infers.
         """
         if not isinstance(kinds, tuple):
             kinds = (kinds,) * len(inferred)

@@ -240,26 +240,14 @@ def ordered(
 
 
 class Lines(NamedTuple):
-    """The lines of arrays along one axis: what they are of, and where each begins.
+    """The lines of arrays along one axis: what they are of, and where each begins."""
 
-    Parameters
-    ----------
-    extents : tuple of int
-        Of the dimensions that count lines, merged; at least one.
-    source, target, mask : tuple of int
-        Each array's strides along them [B].
-    length : int
-        Elements of a line.
-    steps : (int, int, int)
-        Each array's stride along a line [B].
-    """
-
-    extents: Shape
-    source: Shape
+    extents: Shape  # of the dimensions that count lines, merged; at least one
+    source: Shape  # each array's strides along them [B]
     target: Shape
     mask: Shape
-    length: int
-    steps: tuple[int, int, int]
+    length: int  # elements of a line
+    steps: tuple[int, int, int]  # each array's stride along a line [B]
 
     @property
     def number(self) -> int:

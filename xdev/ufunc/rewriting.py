@@ -142,10 +142,7 @@ def typed(
 
 @final
 class _Rewriter(ast.NodeTransformer):
-    """Puts casts into a function's source, and names of typed constants.
-
-    Where compilers' integers are meant, no kind is known to it.
-    """
+    """Puts casts into a function's source, and names of typed constants."""
 
     def __init__(
         self,

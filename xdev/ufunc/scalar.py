@@ -222,10 +222,7 @@ class ScalarFunction(Definition):
     def _typing(
         self, function: Callable[..., Any], rules: Rules
     ) -> tuple[Dtypes, str | None]:
-        """Return the results' dtypes, inferred by an earlier process or now.
-
-        And the function's digest, None where it cannot be kept on disk.
-        """
+        """Return the results' dtypes, and the digest, None: it is not kept on disk."""
         own = _digested(function)[0]
         digest = own and digests.joined(own, rules.words)
         unchanged = cache(partial(_has, function, rules, digest))
@@ -340,10 +337,7 @@ def _has(function: Any, rules: Rules, digest: str | None) -> bool:
 
 
 def replacement(value: object, working: np.dtype[Any]) -> object:
-    """Return what compiled code uses for the value of an outside name.
-
-    A ufunc's function, or a plain one, becomes one that can be called.
-    """
+    """Return what compiled code calls for a ufunc or a plain function; others stay."""
     scalar = within(value)
     return scalar.device_function(Rules((), working=working)) if scalar else value
 

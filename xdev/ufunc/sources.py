@@ -256,10 +256,7 @@ def pickled(
     function: Callable[..., Any],
     *options: Any,
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return how to pickle a decorator's object: ``make(function, *options)`` is one.
-
-    The function is named so that it can be found.
-    """
+    """Return how to pickle what ``make(function, *options)`` of a decorator made."""
     if _named(decorated.__module__, decorated.__qualname__) is decorated:
         function.__qualname__ = decorated.__qualname__ + INSIDE
     parts = type(decorated), make, function, excerpt(function.__code__)
@@ -273,10 +270,7 @@ def _unpickled(
     excerpt: Excerpt | None,
     *options: Any,
 ) -> Any:
-    """Return the decorator's object that a module has of a function, else a new one.
-
-    The function then gets the source that it came with.
-    """
+    """Return the decorator's object that a module has of a function, else a new one."""
     restore(function, excerpt)
     if function.__qualname__.endswith(INSIDE):
         name = function.__qualname__.removesuffix(INSIDE)
@@ -530,10 +524,9 @@ def positional(
 
 
 def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None:
-    """Refuse a function that reads an array from outside.
+    """Refuse a function that reads an array from outside, in tuples and modules too.
 
-    Compiled into it, the array would be a copy that later changes do not reach, on
-    whichever device. So would one in a tuple, and one that is a module's attribute.
+    Compiled into it, the array would be a copy that later changes do not reach.
     """
     for label, value, line in _read(function.__code__, outside):
         if _is_array(value) or isinstance(value, list | dict | set):
