@@ -307,21 +307,17 @@ def planned(
     loaded kernel of an :class:`Elementwise`.
     """
     read = [x for x in inputs if isinstance(x, Array)]
-    masks = [] if mask is None else [mask]
-    shape = layout.broadcast(
-        [x.shape for x in (*read, *masks)],
-        [x.shape for x in outputs if x is not None],
-        spec.name,
-    )
-    stretched = [layout.stretch(x.shape, x.strides, shape) for x in read]
+    sources = read if mask is None else [*read, mask]
+    given = [x.shape for x in outputs if x is not None]
+    shape = layout.broadcast([x.shape for x in sources], given, spec.name)
     results = tuple(
         Result.like(shape, read, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
     )
     pairs: Any = zip(outputs, results, strict=True)
     targets: list[Array] = [y.laid if x is None else x for x, y in pairs]
-    masked = [layout.stretch(x.shape, x.strides, shape) for x in masks]
-    strides = [x.strides for x in targets] + stretched + masked
+    strides = [x.strides for x in targets]
+    strides += [layout.stretch(x.shape, x.strides, shape) for x in sources]
     extents, steps = layout.collapse(shape, strides)
     out_steps, remaining = steps[: len(targets)], iter(steps[len(targets) :])
     size = prod(shape)
@@ -374,12 +370,12 @@ def planned(
     )
     run = None
     if size:
-        first = targets[0] if len(targets) == 1 and not masks else None
+        first = targets[0] if len(targets) == 1 and mask is None else None
         values = tuple(
             _value(x, loop, first) for x, loop in zip(inputs, spec.inputs, strict=True)
         )
         values += tuple(Value(itemsize=y.dtype.itemsize) for y in targets)
-        values += (Value(),) * len(masks)
+        values += (Value(),) * (len(sources) - len(read))
         each = ITEMS if kernel.template == "strided" else 1
         arrays = (*read, first)
         straight = kernel.is_flat and all(_is_straight(x, shape) for x in arrays)

@@ -188,7 +188,7 @@ class CoreFunction(Definition):
         """Return what computes on CUDA arrays."""
         return CoreLoops(self, CUDA)
 
-    def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def reduced(self, ufunc: Ufunc) -> sources.Reduced:
         """Pickle a ufunc by the Python function and the options."""
         options = self.layout, tuple(self._types.values()), self.fastmath
         return sources.pickled(ufunc, _remake, self.function, ufunc.target, *options)

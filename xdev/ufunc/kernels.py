@@ -134,7 +134,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<xdev kernel {self._name!r}>"
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def __reduce__(self) -> sources.Reduced:
         """Pickle by the Python function and the option."""
         return sources.pickled(self, Kernel, self.function, self._fastmath)
 
@@ -386,7 +386,7 @@ class Bound:
     def __repr__(self) -> str:
         return f"{self._kernel!r}[{self._key!r}]"
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def __reduce__(self) -> sources.Reduced:
         """Pickle by the kernel and what stood in the brackets."""
         return getitem, (self._kernel, self._key)
 

@@ -91,7 +91,7 @@ class ScalarFunction(Definition):
 
         return CpuLoops(self, ufunc._identity, ufunc.plans)  # noqa: SLF001 - its own
 
-    def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def reduced(self, ufunc: Ufunc) -> sources.Reduced:
         """Pickle a ufunc by the Python function and the options."""
         options = ufunc.target, ufunc._identity  # noqa: SLF001 - its own
         parts = self.function, self.signatures, self.fastmath, *options
@@ -302,9 +302,7 @@ def within(value: object) -> ScalarFunction | None:
     )
 
 
-def _remake(
-    function: Callable[..., Any], signatures: Any, fastmath: bool, *options: Any
-) -> Ufunc:
+def _remake(function: Any, signatures: Any, fastmath: bool, *options: Any) -> Ufunc:
     return Ufunc(ScalarFunction(function, signatures, fastmath=fastmath), *options)
 
 

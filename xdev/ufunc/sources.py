@@ -248,14 +248,10 @@ def compiled(source: FunctionSource, like: CodeType) -> CodeType:
 # file.
 
 INSIDE = ".__wrapped__"
+Reduced = tuple[Any, tuple[Any, ...]]  # as pickle takes it
 
 
-def pickled(
-    decorated: Any,
-    make: Callable[..., Any],
-    function: Callable[..., Any],
-    *options: Any,
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def pickled(decorated: Any, make: Any, function: Any, *options: Any) -> Reduced:
     """Return how to pickle what ``make(function, *options)`` of a decorator made."""
     if _named(decorated.__module__, decorated.__qualname__) is decorated:
         function.__qualname__ = decorated.__qualname__ + INSIDE
@@ -264,11 +260,7 @@ def pickled(
 
 
 def _unpickled(
-    kind: type,
-    make: Callable[..., Any],
-    function: Callable[..., Any],
-    excerpt: Excerpt | None,
-    *options: Any,
+    kind: type, make: Any, function: Any, excerpt: Excerpt | None, *options: Any
 ) -> Any:
     """Return the decorator's object that a module has of a function, else a new one."""
     restore(function, excerpt)
