@@ -190,18 +190,12 @@ def mismatch(
     """Return the error for arrays of two libraries or two devices."""
     (one, x), (other, y) = first, second
     where, there = where_is(x), where_is(y)
-    pairs = (one, x, other, there), (other, y, one, where)
-    ways = [
-        _way(label, like, target)
-        for label, value, like, target in pairs
+    ways = []
+    for label, value, like, target in (one, x, other, there), (other, y, one, where):
         # NumPy's arrays are in xdev's own library there. What JAX traces has no values.
-        if traced(value) is None
-        and (
-            where != there
-            or (target and target.library)
-            or type(value) is not np.ndarray
-        )
-    ]
+        foreign = (target and target.library) or type(value) is not np.ndarray
+        if traced(value) is None and (where != there or foreign):
+            ways.append(_way(label, like, target))
     return DeviceMismatchError(
         f"xdev.{name}: {one} ({type_name(x)}) is on {device_name(where, x)}, "
         f"{other} ({type_name(y)}) is on {device_name(there, y)}. xdev moves "

@@ -14,7 +14,7 @@ from xdev.compile.launch import Value, padded
 from xdev.device.choice import cuda_interface
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.errors import DeviceMismatchError, not_array
+from xdev.errors import DeviceMismatchError, not_array, type_name
 from xdev.memory.arrays import mark_uses
 from xdev.ufunc import foreign
 from xdev.ufunc.dtypes import misfit
@@ -188,9 +188,8 @@ def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
     arrays = ("__array__", "__array_interface__")
     if any(hasattr(type(x), protocol) for protocol in arrays):
         raise DeviceMismatchError(
-            f"{name} got arrays of two devices: {type(x).__name__} of shape "
-            f"{getattr(x, 'shape', '?')} is on cpu, others are on cuda; move it with "
-            "xdev.to_device(x, 'cuda')"
+            f"{name} got arrays of two devices: {label} ({type_name(x)}) is on cpu, "
+            "others are on cuda; move it with xdev.to_device(x, 'cuda')"
         )
     raise TypeError(f"{name}: {label} is {not_array(x, 'pass an array or a number')}")
 

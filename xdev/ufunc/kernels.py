@@ -7,7 +7,7 @@ import functools
 import warnings
 from contextlib import suppress
 from operator import getitem
-from typing import TYPE_CHECKING, Any, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
 from numpy import ndarray
@@ -210,7 +210,12 @@ class Kernel:
             with grids.ordered(arrays):
                 report = work(handed(operands, dtypes, name, names))
         if report and report[0]:
-            self._refuse_reported(report, indices)
+            number, axis, index, length = report[1:5]
+            point = ", ".join(map(str, report[-indices:]))
+            raise IndexError(
+                f"{name}: {names[number]} has {length} elements along axis {axis}, and "
+                f"the index there is {index}, at point ({point})"
+            )
         return None if grid.checked else work, dtypes
 
     def _plan(
@@ -314,15 +319,6 @@ class Kernel:
                 f"{', '.join(refused)} (as JAX's arrays always are): pass a copy{line}"
             ) from cause
         return machine
-
-    def _refuse_reported(self, report: Sequence[int], indices: int) -> NoReturn:
-        """Raise the error that a kernel of so many indices has reported."""
-        number, axis, index, length = report[1:5]
-        point = ", ".join(map(str, report[-indices:]))
-        raise IndexError(
-            f"{self._name}: {self._names[indices + number]} has {length} elements "
-            f"along axis {axis}, and the index there is {index}, at point ({point})"
-        )
 
     def _split(self, indices: int, count: int) -> tuple[str, ...]:
         """Return the names of the arguments beside so many indices."""
