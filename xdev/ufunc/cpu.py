@@ -69,20 +69,16 @@ class CpuLoops:
         made = self._made.get(specialisation)
         if made is None:
             types = specialisation.inputs, specialisation.outputs
-            fastmath, identity = self.scalar.fastmath, self.identity
-            reorderable = identity is not None  # as NumPy has it
+            identity = self.identity
+            options: Any = {"fastmath": self.scalar.fastmath}
+            options["reorderable"] = identity is not None  # as NumPy has it
 
             def make() -> tuple[bytes, str]:
                 from xdev.compile import compilers  # not where the code is on disk
 
-                return compilers.loop(
-                    specialisation.function,
-                    *types,
-                    fastmath=fastmath,
-                    reorderable=reorderable,
-                )
+                return compilers.loop(specialisation.function, *types, **options)
 
-            parts = specialisation.types, fastmath, reorderable
+            parts = specialisation.types, *options.values()
             digest, name = specialisation.digest, specialisation.name
             loop = digests.load_loop(
                 digest, parts, name, make, specialisation.unchanged

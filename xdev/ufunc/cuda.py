@@ -256,7 +256,7 @@ class Result(NamedTuple):
         """Lay a result out as the inputs are, or as an order of NumPy's says."""
         places = layout.places(shape, inputs, order)
         axes = tuple(places.index(axis) for axis in range(len(shape)))
-        return cls(tuple(shape[axis] for axis in places), axes, dtype)
+        return cls(layout.picked(shape, places), axes, dtype)
 
     @property
     def straight(self) -> bool:
@@ -267,9 +267,7 @@ class Result(NamedTuple):
     def laid(self) -> Array:
         """What stands for it in a plan: an array as the caller will see it."""
         steps = layout.contiguous(self.shape, self.dtype.itemsize)
-        shape, strides = (
-            tuple(each[axis] for axis in self.axes) for each in (self.shape, steps)
-        )
+        shape, strides = (layout.picked(x, self.axes) for x in (self.shape, steps))
         return Array(None, 0, shape, strides, self.dtype)
 
 

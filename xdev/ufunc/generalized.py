@@ -20,7 +20,7 @@ from xdev.ufunc.cuda import Result, remember
 from xdev.ufunc.cuda_operands import Array, Number, handed
 from xdev.ufunc.dtypes import chosen, dtypes_of, parse_types, refuse_casts, types_of
 from xdev.ufunc.grids import CUDA, HOST
-from xdev.ufunc.layout import Shape, broadcast, collapse, stretch
+from xdev.ufunc.layout import Shape, broadcast, collapse, picked, stretch
 from xdev.ufunc.rewriting import WholeArrays
 from xdev.ufunc.scalar import check_options
 from xdev.ufunc.sources import CountingParameters
@@ -520,10 +520,7 @@ class CoreLoops:
     def _turned(self, x: Array, own: Shape) -> Array:
         """Return an array with its core dimensions last."""
         order = self._order(own, len(x.shape))
-        return x.laid_out(
-            tuple(x.shape[axis] for axis in order),
-            tuple(x.strides[axis] for axis in order),
-        )
+        return x.laid_out(picked(x.shape, order), picked(x.strides, order))
 
     def _run(
         self,

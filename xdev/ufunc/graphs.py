@@ -165,11 +165,9 @@ def rebuild(move: Callable[[Any], Any], whole: Any) -> Any:
     if isinstance(whole, dict):
         return {key: rebuild(move, part) for key, part in whole.items()}
     if isinstance(whole, list | tuple):
-        parts = [rebuild(move, part) for part in whole]
-        kind: Any = type(whole)
-        if isinstance(whole, list):
-            return parts
-        return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
+        plain = list if isinstance(whole, list) else tuple
+        make: Any = getattr(type(whole), "_make", plain)
+        return make([rebuild(move, part) for part in whole])
     return move(whole)
 
 

@@ -19,6 +19,7 @@ from xdev.errors import users_level
 from xdev.memory.arrays import is_fake
 from xdev.ufunc import calls, foreign, rewriting, sources
 from xdev.ufunc.argument_errors import refuse
+from xdev.ufunc.cuda import remember
 from xdev.ufunc.cuda_operands import Array, Number, encoders, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from xdev.ufunc.rewriting import Rewriting
 
-MOST = 256  # extents, and layouts on the CPU, that one kernel keeps at a time
+MOST = 256  # extents that one kernel keeps at a time
 #: Indices, arguments, and the dtype of floats.
 Typing = tuple[int, tuple[Argument, ...], np.dtype[Any]]
 _lock = module_lock()  # guards the making of plans: each is made once
@@ -148,13 +149,14 @@ class Kernel:
         """Run it where its arguments are."""
         extents = bound.extents
         if named:
-            names = ", ".join(self._names[extents.dimensions :])
+            listed = ", ".join(self._names[extents.dimensions :])
             raise TypeError(
                 f"{self._name} takes its arguments positionally, not "
-                f"{', '.join(named)} by keyword: {self._name}[…]({names})"
+                f"{', '.join(named)} by keyword: {self._name}[…]({listed})"
             )
+        names = self._split(extents.dimensions, len(args))
         if any(map(is_cuda, args)):
-            launch, dtypes = self._on(CUDA, extents, args)
+            launch, dtypes = self._on(CUDA, extents, args, names)
             array = _optional.cupy().ndarray
             if launch is not None and all(_is_exactly(x, array) for x in args):
                 plan = native.calls.LaunchPlan(
@@ -162,27 +164,23 @@ class Kernel:
                 )
                 bound.launches.learn(args, plan)
         elif any(map(is_fake, args)):
-            calls.on_fake(  # it is for tests
-                lambda args, _: self._on(HOST, extents, args, checked=True),
-                self._name,
-                args,
-                None,
-                {},
-                self._split(extents.dimensions, len(args)),
-            )
+
+            def checking(args: Sequence[Any], _: None) -> Any:  # it is for tests
+                return self._on(HOST, extents, args, names, checked=True)
+
+            calls.on_fake(checking, self._name, args, None, {}, names)
         else:
-            refuse(self._name, self._split(extents.dimensions, len(args)), args)
-            loop, _ = self._on(HOST, extents, args)
+            refuse(self._name, names, args)
+            loop, _ = self._on(HOST, extents, args, names)
             if loop is not None and all(_is_exactly(x, ndarray) for x in args):
-                if len(bound.loops) >= MOST:
-                    bound.loops.clear()
-                bound.loops[_read(args)[0]] = loop
+                remember(bound.loops, _read(args)[0], loop)
 
     def _on(
         self,
         grids: Any,
         extents: Extents,
         args: Sequence[Any],
+        names: tuple[str, ...],
         *,
         checked: bool = False,
     ) -> tuple[Any, list[Any]]:
@@ -191,7 +189,6 @@ class Kernel:
         Accesses out of bounds are reported where ``checked``, or by ``XDEV_DEBUG=1``.
         """
         indices, name = extents.dimensions, self._name
-        names = self._split(indices, len(args))
         operands = [
             grids.read(x, name, label) for x, label in zip(args, names, strict=True)
         ]

@@ -43,6 +43,11 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
     return common
 
 
+def picked(values: Sequence[int], places: Sequence[int]) -> Shape:
+    """Return the values at places, in their order."""
+    return tuple(values[place] for place in places)
+
+
 def contiguous(shape: Shape, itemsize: int) -> Shape:
     """Return the strides of a C-contiguous array [B]."""
     return tuple(itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
@@ -232,7 +237,7 @@ def ordered(
 
     An array that may be freed by hand is its own, no view of another one.
     """
-    straight = host_array(tuple(shape[axis] for axis in axes), dtype)
+    straight = host_array(picked(shape, axes), dtype)
     return transposed(straight, sorted(range(len(axes)), key=axes.__getitem__))
 
 
@@ -322,10 +327,7 @@ def _merged(
     shape: Shape, axes: Shape, strides: list[Shape]
 ) -> tuple[Shape, list[Shape]]:
     """Merge some axes; the first array's memory order is theirs."""
-    return collapse(
-        tuple(shape[axis] for axis in axes),
-        [tuple(each[axis] for axis in axes) for each in strides],
-    )
+    return collapse(picked(shape, axes), [picked(each, axes) for each in strides])
 
 
 def reducing(found: Lines, contiguous: bool) -> int:

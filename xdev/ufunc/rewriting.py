@@ -363,10 +363,9 @@ class Plain(ast.NodeTransformer):
         except TypeError:  # Python would refuse it
             return node
         bound.apply_defaults()
+        put = self._scope.name
         args = [
-            value
-            if isinstance(value, ast.expr)
-            else self._scope.name(node, name, value)
+            value if isinstance(value, ast.expr) else put(node, name, value)
             for name, value in bound.arguments.items()
         ]
         return ast.Call(node.func, args, [])

@@ -54,13 +54,8 @@ def rebuilt(
         CellType(names[name]) if name in names else cells[name]
         for name in code.co_freevars
     )
-    new = FunctionType(
-        code,
-        {**named_globals(function, code), **names},
-        function.__name__,
-        function.__defaults__,
-        closure or None,
-    )
+    scope, defaults = named_globals(function, code) | names, function.__defaults__
+    new = FunctionType(code, scope, function.__name__, defaults, closure)
     new.__qualname__, new.__module__ = function.__qualname__, function.__module__
     return new
 
