@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from xdev.device.natives import Natives
 
 F = TypeVar("F", bound="Callable[..., Any]")
-#: Tell functions whose body runs after the call, and what is not a function.
-OTHERS = (
-    *(inspect.iscoroutinefunction, inspect.isgeneratorfunction),
-    *(inspect.isasyncgenfunction, inspect.isclass),
-)
 
 
 class CallDecorator(ContextDecorator):
@@ -36,12 +31,15 @@ class CallDecorator(ContextDecorator):
 
     def __call__(self, func: F) -> F:
         """Decorate a function."""
-        if any(is_one(func) for is_one in OTHERS):
+        later = inspect.iscoroutinefunction, inspect.isasyncgenfunction
+        others = *later, inspect.isgeneratorfunction, inspect.isclass
+        if any(is_one(func) for is_one in others):
             name = getattr(func, "__qualname__", repr(func))  # a partial has none
+            mine = type(self).__name__
             raise TypeError(
-                f"{type(self).__name__} decorates functions whose body runs when they "
-                f"are called; {name} is async, a generator or a class: "
-                f"write `with {type(self).__name__}(...):` inside it"
+                f"{mine} decorates functions whose body runs when they are called; "
+                f"{name} is async, a generator or a class: write `with {mine}(...):` "
+                f"inside it"
             )
         return super().__call__(func)
 

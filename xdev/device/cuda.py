@@ -71,9 +71,8 @@ def _probe() -> tuple[int, str | None]:
             f"CuPy cannot use the CUDA driver ({type(error).__name__}: {error}): "
             f"check `nvidia-smi`, and that CuPy fits the driver: {_install_command()}"
         )
-    return count, None if count else (
-        "the CUDA driver sees no device: check `nvidia-smi` and CUDA_VISIBLE_DEVICES"
-    )
+    none = "the CUDA driver sees no device: check `nvidia-smi` and CUDA_VISIBLE_DEVICES"
+    return count, None if count else none
 
 
 @final
@@ -99,9 +98,8 @@ class CudaBackend(Backend):
             return FORKED
         count, reason = _probe()
         if reason is None and index >= count:
-            return f"this process sees {count} CUDA device(s): 'cuda:0'" + (
-                f" to 'cuda:{count - 1}'" if count > 1 else ""
-            )
+            others = f" to 'cuda:{count - 1}'" if count > 1 else ""
+            return f"this process sees {count} CUDA device(s): 'cuda:0'{others}"
         self._used = self._used or reason is None
         return reason
 

@@ -410,9 +410,9 @@ def keys_of(looks: list[PoolStats]) -> dict[str, int]:
     for pool, holds in _POOLS.items():
         classes = [each for look in looks for each in look.classes if holds(each)]
         for unit, (used, active, split) in _NAMES.items():
+            fields = "live", "acquired", "released", "waiting", "split"
             total = {
-                field: sum(getattr(each, field + unit) for each in classes)
-                for field in ("live", "acquired", "released", "waiting", "split")
+                f: sum(getattr(each, f + unit) for each in classes) for f in fields
             }
             keys |= {
                 f"{used}.{pool}.current": total["live"],

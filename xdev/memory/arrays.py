@@ -182,10 +182,8 @@ def pinned_array(
 def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Return the bytes of an array of a shape, or raise ValueError [B]."""
     if not (isinstance(shape, tuple | list) and isinstance(dtype, np.dtype)):
-        raise TypeError(
-            f"shape is {quoted(shape)} and dtype {quoted(dtype)}: give a tuple of "
-            f"whole numbers, (n,), and numpy.dtype(name)"
-        )
+        way = "give a tuple of whole numbers, (n,), and numpy.dtype(name)"
+        raise TypeError(f"shape is {quoted(shape)} and dtype {quoted(dtype)}: {way}")
     for extent in shape:
         if extent < 0:
             raise ValueError(f"shape {shape} has a negative extent: use 0 or more")

@@ -90,25 +90,7 @@ class Segment:
 
 @final
 class Chunk:
-    """One piece of a segment.
-
-    Attributes
-    ----------
-    address, nbytes : int
-        Where it is, and its size [B].
-    request : int or None
-        The size last asked for [B]; None where the chunk must not be handed out again
-        without a look at it.
-    stream : int
-        Whose queued work may still use it.
-    release : callable
-        Takes the chunk back; safe in a finalizer. It never locks and never blocks. It
-        is :func:`lost` from a free list on until somebody has the chunk.
-    reuses : int
-        How often it was handed out again without its pool's lock.
-    uses : set of int or None
-        Other streams that use it, by ``record_stream``.
-    """
+    """One piece of a segment: where it is, and its size [B]."""
 
     __slots__ = (
         *("address", "after", "before", "listed", "nbytes", "release"),
@@ -117,13 +99,17 @@ class Chunk:
 
     def __init__(self, address: int, nbytes: int, segment: Segment) -> None:
         self.address, self.nbytes, self.segment = address, nbytes, segment
-        self.stream, self.reuses = 0, 0
+        self.stream = 0  # whose queued work may still use it
+        self.reuses = 0  # how often it was handed out again without its pool's lock
+        #: The size last asked for [B]; None: not to be handed out without a look at it.
         self.request: int | None = None
         self.before: Chunk | None = None
         self.after: Chunk | None = None
         self.listed = False
+        #: Takes it back, in a finalizer too: it never locks and never blocks. It is
+        #: :func:`lost` from a free list on until somebody has the chunk.
         self.release: Callable[[Any], object] = lost
-        self.uses: set[int] | None = None
+        self.uses: set[int] | None = None  # other streams, by ``record_stream``
 
     def split(self, nbytes: int) -> Chunk:
         """Keep the first ``nbytes`` and return the rest as a chunk of its own."""
@@ -158,40 +144,22 @@ def lost(chunk: Chunk) -> None:
 
 @final
 class Policy(NamedTuple):
-    """What a heap asks; nobody changes one.
+    """What a heap asks; nobody changes one."""
 
-    Parameters
-    ----------
-    name : str
-        As in ``Pool(source, policy=name)``.
-    granted : (nbytes, quantum) -> int
-        The size that a request is rounded to [B].
-    grown : (granted, quantum) -> int
-        The size to ask the source for when nothing free fits; at least ``granted`` [B].
-    fit : (free_list, nbytes) -> Chunk or None
-        Which free chunk serves a request.
-    small : int
-        Requests up to this size share segments of up to twice that size, apart from
-        the larger ones; 0 keeps all together [B].
-    splits : bool
-        Whether the rest of a larger chunk becomes a chunk of its own.
-    keeps : bool
-        Whether free memory stays with the pool.
-    asynchronous : bool
-        Whether the source lends and takes back in stream order, and keeps what is free.
-    zone : int
-        How much stays free behind each block, at least, for guards [B].
-    """
-
-    name: str
+    name: str  # as in ``Pool(source, policy=name)``
+    #: ``(nbytes, quantum)``: the size that a request is rounded to [B].
     granted: Callable[[int, int], int]
+    #: ``(granted, quantum)``: what to ask the source for when nothing free fits [B].
     grown: Callable[[int, int], int]
+    #: ``(free_list, nbytes)``: which free chunk serves a request, if any.
     fit: Callable[[Ordered, int], Chunk | None]
+    #: Requests up to this size share segments of up to twice that size, apart from the
+    #: larger ones; 0 keeps all together [B].
     small: int
-    splits: bool
-    keeps: bool
-    asynchronous: bool = False
-    zone: int = 0
+    splits: bool  # whether the rest of a larger chunk becomes a chunk of its own
+    keeps: bool  # whether free memory stays with the pool
+    asynchronous: bool = False  # whether the source lends and keeps in stream order
+    zone: int = 0  # how much stays free behind each block, at least, for guards [B]
 
 
 CLASSES = 4096  # how many sizes the heap remembers the class of
@@ -215,9 +183,7 @@ class Heap:
     def __init__(self, policy: Policy, quantum: int) -> None:
         self.policy, self.quantum = policy, quantum
         #: Returns the size that a request of ``nbytes`` is rounded to [B].
-        self.granted: Callable[[int], int] = lru_cache(CLASSES)(
-            lambda nbytes: policy.granted(nbytes, quantum)
-        )
+        self.granted = lru_cache(CLASSES)(lambda n: policy.granted(n, quantum))
         #: Returns free chunks that somebody else keeps, and lets go of them.
         self.elsewhere: Callable[[], Iterable[Chunk]] = tuple
         self.rebuild(())

@@ -83,10 +83,8 @@ def line_of(code: CodeType, instruction: int) -> int:
 
 def places_of(frames: Frames) -> list[Place]:
     """Return file, line and function of frames."""
-    return [
-        (code.co_filename, line_of(code, instruction), code.co_name)
-        for code, instruction in zip(frames[::2], frames[1::2], strict=True)
-    ]
+    pairs = zip(frames[::2], frames[1::2], strict=True)
+    return [(code.co_filename, line_of(code, at), code.co_name) for code, at in pairs]
 
 
 def maker(places: Iterable[Place]) -> str:

@@ -147,7 +147,6 @@ def _first(actual: Any, one: Any, other: Any, differ: Any) -> str:
         return ""
     index = tuple(places[0].tolist())
     where = f" on {device_of(actual)}" if hasattr(actual, "__dlpack__") else ""
-    return (
-        f"first difference at {list(index)}: {one[index]}{where}, {other[index]} is "
-        f"desired ({len(places)} of {one.size} differ)\n"
-    )
+    first = f"first difference at {list(index)}: {one[index]}{where}"
+    count = f"{len(places)} of {one.size} differ"
+    return f"{first}, {other[index]} is desired ({count})\n"

@@ -62,10 +62,8 @@ class Hazard:
 
     def __str__(self) -> str:
         what, other = ("write" if w else "read" for w in (self.write, self.wrote))
-        return (
-            f"{self.nbytes} B at {self.address:#x}: a {what} {_place(self.stream)} is "
-            f"not ordered after a {other} {_place(self.before)}"
-        )
+        later = f"{self.nbytes} B at {self.address:#x}: a {what} {_place(self.stream)}"
+        return f"{later} is not ordered after a {other} {_place(self.before)}"
 
 
 def _place(handle: int) -> str:

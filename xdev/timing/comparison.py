@@ -112,10 +112,8 @@ def _difference(expected: Any, actual: Any, rtol: float | None, place: str = "")
     at = tuple(map(int, wrong[0]))
     enough = not _wrong(expected, actual, sys.float_info.max).any()
     way = ": rtol= allows a larger difference" if enough else ""
-    return (
-        f"{where}at {[*at]} {expected[at]!s} against {actual[at]!s}, the first of "
-        f"{len(wrong)} of {expected.size} elements that differ{way}"
-    )
+    first = f"{where}at {[*at]} {expected[at]!s} against {actual[at]!s}, the first of"
+    return f"{first} {len(wrong)} of {expected.size} elements that differ{way}"
 
 
 def _kind(part: object) -> str:

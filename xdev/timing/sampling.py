@@ -424,10 +424,9 @@ def timeit(
         raise TypeError(f"timer is {quoted(timer)}: give a function, time.perf_counter")
     if isinstance(f, str):
         if len(args) > 1 or (args and setup != "pass"):
-            raise TypeError(
-                "a statement takes no arguments but its setup, once: use "
-                'timeit("f(x)", globals={"f": f, "x": x})'
-            )
+            way = 'timeit("f(x)", globals={"f": f, "x": x})'
+            text = "a statement takes no arguments but its setup, once"
+            raise TypeError(f"{text}: use {way}")
         code: Any = args[0] if args else setup
         names = {"__name__": "__main__"} if globals is None else globals
         try:

@@ -218,10 +218,8 @@ def draw(times: Mapping[str, Runs], path: Path | str | IO[bytes]) -> None:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        error.add_note(
-            "a plot needs Matplotlib: "
-            """python -m pip install ".[plot]" in xdev's checkout"""
-        )
+        way = """python -m pip install ".[plot]" in xdev's checkout"""
+        error.add_note(f"a plot needs Matplotlib: {way}")
         raise
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()

@@ -76,10 +76,8 @@ class Walk:
         if key in seen:
             moved = seen[key][1]
             if moved is OPEN:
-                raise ValueError(
-                    f"a {kind.__name__} contains itself, as {self.path(part)}: adapt "
-                    f"moves trees, so break the cycle first"
-                )
+                text = f"a {kind.__name__} contains itself, as {self.path(part)}"
+                raise ValueError(f"{text}: adapt moves trees, so break the cycle first")
             return moved
         seen[key] = part, OPEN
         moved = rule(self, part)

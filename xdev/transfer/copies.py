@@ -259,10 +259,8 @@ def _check_stream(stream: Stream, source: Device, target: Device) -> None:
         kind, way = type(stream).__name__, f"pass a stream, xdev.Stream('{owner}')"
         raise TypeError(f"stream= is of type {kind}: {way}")
     if isinstance(stream, Stream) and stream.device != owner:
-        raise DeviceMismatchError(
-            f"stream= is of {stream.device}, but the copy is {owner}'s: pass one of "
-            f"its streams, xdev.Stream('{owner}')"
-        )
+        text = f"stream= is of {stream.device}, but the copy is {owner}'s: pass one of"
+        raise DeviceMismatchError(f"{text} its streams, xdev.Stream('{owner}')")
 
 
 def _check_out(x: Any, out: Any, target: Device) -> None:

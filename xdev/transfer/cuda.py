@@ -391,9 +391,8 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
             try:
                 for x, at in zip(arrays[members], offsets, strict=True):
                     packed = _packed(x.T if x.flags.fnc else x)
-                    values = np.ndarray(
-                        x.shape, x.dtype, memory, at, order=copies.order_of(x)
-                    )
+                    order = copies.order_of(x)
+                    values = np.ndarray(x.shape, x.dtype, memory, at, order=order)
                     landed.append((values, packed))
                     if x.nbytes:
                         copy_async(values, packed, queue.ptr, up=False)
