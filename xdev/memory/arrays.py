@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block, Pool
 
+    Shape = tuple[int, ...]
+    Order = Literal["C", "F"]
+    Array = ndarray[Any, Any]
     #: Finds an array's chunk, None where no pool has it; leaves the array without it.
     Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], object]]
 
@@ -78,9 +81,7 @@ class HostLease(ctypes.Array[ctypes.c_char]):
         chunk.release(chunk)
 
 
-def host_array(
-    shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
-) -> ndarray[Any, Any]:
+def host_array(shape: Shape, dtype: np.dtype[Any], order: Order = "C") -> Array:
     """Return an uninitialised array in host memory.
 
     Parameters
@@ -115,7 +116,7 @@ def host_array(
     return _pooled(_host_pool(), shape, dtype, nbytes, order)
 
 
-def cleared(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
+def cleared(array: Array) -> Array:
     """Return a new array of numbers, in C's order or Fortran's, with zeros in it."""
     memory = (array.T if array.flags.fnc else array).reshape(-1).view(np.uint8)
     lease = lease_of(array)
@@ -131,7 +132,7 @@ def cleared(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     return array
 
 
-def transposed(array: ndarray[Any, Any], axes: Sequence[int]) -> ndarray[Any, Any]:
+def transposed(array: Array, axes: Sequence[int]) -> Array:
     """Return a new array's transpose in its place: what may be freed by hand."""
     turned, lease = array.transpose(axes), lease_of(array)
     if lease is not None:
@@ -139,7 +140,7 @@ def transposed(array: ndarray[Any, Any], axes: Sequence[int]) -> ndarray[Any, An
     return turned
 
 
-def lease_of(array: ndarray[Any, Any]) -> HostLease | None:
+def lease_of(array: Array) -> HostLease | None:
     """Return what a pool's array, or a view of one, stands on; None of others."""
     lease = getattr(array.base, "base", None)
     return lease if isinstance(lease, HostLease) else None
@@ -151,9 +152,7 @@ def _host_pool() -> Pool:
     return registry.pool("cpu", "host")
 
 
-def pinned_array(
-    shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
-) -> ndarray[Any, Any]:
+def pinned_array(shape: Shape, dtype: np.dtype[Any], order: Order = "C") -> Array:
     """Return an uninitialised array in page-locked host memory.
 
     Parameters
@@ -194,13 +193,7 @@ def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return nbytes
 
 
-def _pooled(
-    pool: Pool,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    nbytes: int,
-    order: Literal["C", "F"] = "C",
-) -> ndarray[Any, Any]:
+def _pooled(pool: Pool, shape: Shape, dtype: Any, nbytes: int, order: Order) -> Array:
     chunk = pool.take(nbytes)
     lease = _lease(chunk.address)
     lease.chunk = chunk

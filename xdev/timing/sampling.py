@@ -37,16 +37,15 @@ def loop(_rounds, _start, _stop, _call=_call, _setup=_setup, _locals=locals):
     return _begin, _stop(), _locals()
 """
 
+Where = Device | str | None
+Names = dict[str, Any]
+Objects = Iterable[object]
+Clock = Callable[[], float]  # it returns the host's time [s]
 # Given rounds, a start and a stop, it returns what these gave, and all variables.
-Loop = Callable[
-    [Iterable[object], Callable[[], float], Callable[[], Any]],
-    tuple[float, Any, dict[str, Any]],
-]
+Loop = Callable[[Objects, Clock, Callable[[], Any]], tuple[float, Any, Names]]
 
 
-def compiled(
-    statement: Code, setup: Code, namespace: dict[str, Any]
-) -> tuple[Loop, list[object]]:
+def compiled(statement: Code, setup: Code, namespace: Names) -> tuple[Loop, Objects]:
     """Return a setup and then a loop of a statement, between two readings of a clock.
 
     And the values of the global variables that they name. The setup runs each time that
@@ -265,14 +264,11 @@ class Candidate:
 
 
 # The first call: given a clock, it returns when the call started [s], and its results.
-First = Callable[[Callable[[], float]], tuple[float, Iterable[object]]]
+First = Callable[[Clock], tuple[float, Objects]]
 
 
 def begin(
-    call: Callable[[], object],
-    device: Device | str | None = None,
-    arguments: Iterable[object] = (),
-    clock: Callable[[], float] | None = None,
+    call: Any, device: Where = None, arguments: Objects = (), clock: Clock | None = None
 ) -> tuple[Candidate, object]:
     """Make a function's first call; return the candidate and the call's result.
 
@@ -281,7 +277,7 @@ def begin(
     """
     results: list[object] = []
 
-    def first(clock: Callable[[], float]) -> tuple[float, Iterable[object]]:
+    def first(clock: Clock) -> tuple[float, Objects]:
         start = clock()
         results.append(call())
         return start, results
@@ -291,16 +287,12 @@ def begin(
 
 
 def begin_code(
-    code: Code,
-    setup: Code,
-    namespace: dict[str, Any],
-    device: Device | str | None = None,
-    clock: Callable[[], float] | None = None,
+    code: Code, setup: Code, names: Names, device: Where = None, clock: Any = None
 ) -> Candidate:
     """Do so with a statement and its setup."""
-    loop, named = compiled(code, setup, namespace)
+    loop, named = compiled(code, setup, names)
 
-    def first(clock: Callable[[], float]) -> tuple[float, Iterable[object]]:
+    def first(clock: Clock) -> tuple[float, Objects]:
         start, _, variables = loop((None,), clock, clock)
         return start, variables.values()
 
@@ -308,11 +300,7 @@ def begin_code(
 
 
 def _begin(
-    loop: Loop,
-    first: First,
-    before: Iterable[object],
-    device: Device | str | None,
-    clock: Callable[[], float] | None,
+    loop: Loop, first: First, before: Objects, device: Where, clock: Clock | None
 ) -> Candidate:
     clock = clock or time.perf_counter
     requested = None if device is None else as_device(device)  # refused before the call

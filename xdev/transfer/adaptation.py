@@ -288,19 +288,13 @@ def _rule_for(kind: type) -> Rule | None:
 # -- the functions --------------------------------------------------------------------
 
 
-def move(
-    target: Device,
-    obj: Any,
-    prepare: Callable[[Any], Any] | None = None,
-    *,
-    non_blocking: bool = False,
-    copy: bool | None = None,
-) -> Any:
-    """Return what :func:`adapt` returns.
+def move(target: Device, obj: Any, prepare: Move | None = None, **options: Any) -> Any:
+    """Return what :func:`adapt` returns; ``options`` are :func:`to_device`'s.
 
     Where small arrays cross in packs it walks twice, first to note the arrays.
     """
-    stays = target.kind == "cpu" and prepare is None and not copy
+    anew = bool(options.get("copy"))
+    stays = target.kind == "cpu" and prepare is None and not anew
     ready: dict[int, tuple[Any, Any]] = {}  # by identity: arrays, and what is moved
     moved: dict[int, Any] = {}
 
@@ -314,7 +308,6 @@ def move(
             return x
         key = id(note(x))
         if key not in moved:
-            options: Any = {"non_blocking": non_blocking, "copy": copy}
             moved[key] = to_device(ready[key][1], target, **options)
         return moved[key]
 
@@ -323,7 +316,7 @@ def move(
 
         Walk(note).move(obj)
         moved |= move_in_packs({key: x for key, (_, x) in ready.items()}, target)
-    return Walk(place, anew=bool(copy)).move(obj)
+    return Walk(place, anew=anew).move(obj)
 
 
 @final
