@@ -263,12 +263,11 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
             return *LIBRARIES[library].place(native), library
     except (AttributeError, ValueError):
         pass
-    order = "; to_device(x, device) takes it second, adapt(device, x) first"
-    raise ConfigurationError(
-        f"{shown(native)} is not a device that xdev knows: use a string such as "
-        f"'cpu' or 'cuda:0', an xdev.Device, or a device object of the array's library"
-        f"{order if hasattr(native, 'dtype') else ''}"
-    )
+    way = "an xdev.Device, or a device object of the array's library"
+    if hasattr(native, "dtype"):
+        way += "; to_device(x, device) takes it second, adapt(device, x) first"
+    text = f"{shown(native)} is not a device that xdev knows: use a string such as"
+    raise ConfigurationError(f"{text} 'cpu' or 'cuda:0', {way}")
 
 
 ADDRESSES = 1 << 64  # how many bytes can be told apart
@@ -544,16 +543,13 @@ def cuda_interface(x: Any) -> Any:
             and 0 <= operator.index(address or 0) < ADDRESSES
             and not dtype.hasobject
         )
-    except (
-        *(AttributeError, LookupError, OverflowError),
-        *(SyntaxError, TypeError, ValueError),
-    ):
+    except Exception:  # noqa: BLE001 - whatever is in it
         good = False
     if not good:
-        raise TypeError(
-            f"the __cuda_array_interface__ of a {errors.type_name(x)} is "
-            f"{shown(interface)}: it must have the shape, typestr and data of an array"
+        text = (
+            f"__cuda_array_interface__ of a {errors.type_name(x)} is {shown(interface)}"
         )
+        raise TypeError(f"the {text}: it must have an array's shape, typestr and data")
     return interface
 
 

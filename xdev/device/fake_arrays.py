@@ -123,10 +123,9 @@ class FakeArray:
     def __array_function__(self, function: Any, *_: Any) -> Any:
         way = advice_on(function)
         more = f"{way}, or " if way else ""
-        raise TypeError(
-            f"{function.__name__}() is a function of NumPy's, and got an array on "
-            f"{self.device}: {more}copy it with xdev.to_numpy(x) first"
-        )
+        got = f"a function of NumPy's, and got an array on {self.device}"
+        way = f"{more}copy it with xdev.to_numpy(x) first"
+        raise TypeError(f"{function.__name__}() is {got}: {way}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
         """Serve the operators of NumPy's arrays and scalars, which call their ufunc."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.pools import Block, Pool
+    from xdev.memory.pools import Pool
 
     Shape = tuple[int, ...]
     Order = Literal["C", "F"]
@@ -342,11 +342,7 @@ def is_pinned_address(address: int) -> bool:
 
 def serve_fake_arrays() -> None:
     """Let fake arrays hold blocks of the pools from now on."""
-    fake.set_allocator(_acquire)
-
-
-def _acquire(nbytes: int, index: int) -> Block:
-    return registry.pool(Device(f"fake:{index}")).acquire(nbytes)
+    fake.set_allocator(lambda nbytes, at: registry.pool(f"fake:{at}").acquire(nbytes))
 
 
 @cache

@@ -117,7 +117,7 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     if max_entries < 1:
         raise ValueError(f"max_entries={max_entries} keeps nothing: use 1 or more")
     with _lock:
-        (hooks.subscribe if enabled else hooks.unsubscribe)(HISTORY)
+        hooks.subscribe(HISTORY, on=enabled)
         HISTORY.happenings = deque(maxlen=max_entries)
 
 

@@ -68,25 +68,15 @@ def join(emitter: Any) -> None:
         emitter.watch(_listeners)
 
 
-def subscribe(listener: Listener) -> None:
-    """Tell a listener of every event from now on, once where it is here already.
+def subscribe(listener: Listener, on: bool = True) -> None:
+    """Tell a listener of every event from now on, or, not ``on``, of none any more.
 
     After an interrupt in the midst of it, to do it again makes all right.
     """
-    _change(listener, (listener,))
-
-
-def unsubscribe(listener: Listener) -> None:
-    """Stop telling a listener, if it is here; as :func:`subscribe`."""
-    _change(listener, ())
-
-
-def _change(listener: Listener, added: tuple[Listener, ...]) -> None:
-    """Take a listener out, and add some."""
     global _listeners  # noqa: PLW0603 - the registry
     with _lock:
-        others = tuple(other for other in _listeners if other is not listener)
-        _listeners = (*others, *added)
+        others = (other for other in _listeners if other is not listener)
+        _listeners = (*others, listener) if on else tuple(others)
         for emitter in list(_emitters):
             emitter.watch(_listeners)  # a finalizer may have changed them meanwhile
 

@@ -13,7 +13,7 @@ from xdev.memory import hooks, policies
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.blocks import Heap
 from xdev.memory.reclamation import allocate_with_retry, enough_bytes
-from xdev.memory.state import BARRED, PoolState
+from xdev.memory.state import PoolState
 from xdev.memory.upstream import Budget, source_for
 
 if TYPE_CHECKING:
@@ -377,7 +377,7 @@ class Pool:
             over_limit = state.over_limit = state.budget.excess > 0
             self._recent = state.pending if self._quiet and not over_limit else ()
             if state.free_lists is not None:
-                state.free_lists.bar(BARRED, over_limit or bool(state.listeners))
+                state.free_lists.bar(over_limit or bool(state.listeners))
 
     def after_fork(self) -> None:
         """Start empty in a forked child; what the parent made stays where it is."""

@@ -95,6 +95,7 @@ def _usage_of_device(device: Device) -> str:
 def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
     used, held, cached = map(text_of, (look.allocated, look.reserved, look.cached))
     most_used, most_held = text_of(look.peak_allocated), text_of(look.peak_reserved)
+    calls = look.driver_calls
     return [
         f"{pool.name} pool usage: {used} ({held} reserved, {cached} cached)",
         f"  most in use {most_used}, most reserved {most_held}",
@@ -102,10 +103,7 @@ def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
         f"  policy: {pool.state.policy.name}",
         f"  segments: {look.segments} held, {look.grown} taken, {look.returned} back",
         f"  retries: {look.retries}; refusals: {look.refusals}; steals: {look.steals}",
-        (
-            f"  trims: {look.trims}; waits: {look.syncs}; "
-            f"source calls: {look.driver_calls}"
-        ),
+        f"  trims: {look.trims}; waits: {look.syncs}; source calls: {calls}",
         *(
             f"  up to {text_of(each.upto)}: "
             f"{each.live} live ({text_of(each.live_bytes)}), "

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
-BARRED = 1  # why the native free lists hand nothing out: a bit of theirs
 
 
 def as_move(
@@ -271,7 +270,7 @@ class PoolState:
         if self.free_lists is None:
             self.free_lists, self.heap.elsewhere = lists, self.from_lists
             self.ledger.lists = lists
-            lists.bar(BARRED, bool(self.listeners) or self.over_limit)
+            lists.bar(bool(self.listeners) or self.over_limit)
 
     def from_lists(self) -> list[Chunk]:
         """Take the chunks of the native free lists; called in a decision."""

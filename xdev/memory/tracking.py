@@ -319,7 +319,7 @@ def want(who: object, *, wanted: bool) -> None:
 
 def _apply() -> None:
     """Do what is wanted, whatever an interrupt left; called with the lock held."""
-    (hooks.subscribe if _wanted else hooks.unsubscribe)(TRACKER)
+    hooks.subscribe(TRACKER, on=bool(_wanted))
     if not _wanted:
         TRACKER.live.clear()
     TRACKING.off = _begun and not _wanted

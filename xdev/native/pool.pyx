@@ -76,7 +76,7 @@ cdef struct Block:
     PyObject* chunk
 
 cdef struct Core:
-    int barred  # why nothing is handed out, a bit a reason; giving back always works
+    bint barred  # whether nothing is handed out; giving back always works
     bint eighths
     int64_t quantum
     int64_t idle  # free bytes here [B]
@@ -280,10 +280,10 @@ cdef class FreeLists:
         self.core.next, cores = cores, self.core
         release()
 
-    def bar(self, int reason, bint on):
-        """Hand nothing out for a reason, a bit, or no longer for that."""
+    def bar(self, bint on):
+        """Hand nothing out, or no longer so."""
         acquire()
-        self.core.barred = self.core.barred & ~reason | (reason if on else 0)
+        self.core.barred = on
         release()
 
     def serve(self, miss):

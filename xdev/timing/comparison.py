@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,8 +136,7 @@ def _wrong(a: Array, b: Array, rtol: float | None) -> Array:
         return ~np.isclose(b, a, rtol, atol, equal_nan=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
+class Footprint(NamedTuple):
     """What one call took from its device's pools, as their ledger has it."""
 
     peak: int  # the most bytes in use during the call over those before it

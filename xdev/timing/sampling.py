@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, repeat as times
 from operator import index
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
 from xdev.errors import ConfigurationError, quoted
@@ -84,8 +84,7 @@ def _parse(code: Code, call: str, above: int = 0) -> ast.Module:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """The time of one run [s] by each clock; on a CPU they are one."""
 
     launch: float

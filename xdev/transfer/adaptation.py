@@ -244,14 +244,11 @@ def _class(x: Any, values: Any, device: Device) -> Any:
     on_cpu, on_cuda = device.type == "cpu", device.type == "cuda"
     fits = on_cpu or (on_cuda and values.dtype.char in CUDA_DTYPES)
     if x.format not in FORMATS or not fits:
-        way = (
-            "CUDA has COO, CSR, CSC and DIA of floats, so convert it first, x.tocsr() "
-            'or x.astype("float64"), or '
-        )
-        raise TypeError(
-            f"{device} has no sparse {kind} of format {x.format} and dtype {x.dtype}: "
-            f"{way if on_cuda else ''}move x.toarray()"
-        )
+        way = "move x.toarray()"
+        if on_cuda:  # it has COO, CSR, CSC and DIA of floats
+            way = f'convert it first, x.tocsr() or x.astype("float64"), or {way}'
+        what = f"no sparse {kind} of format {x.format} and dtype {x.dtype}"
+        raise TypeError(f"{device} has {what}: {way}")
     library = _optional.scipy_sparse() if on_cpu else _optional.cupy_sparse()
     return getattr(library, f"{x.format}_{kind}")
 

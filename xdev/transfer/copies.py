@@ -321,11 +321,8 @@ def as_array(x: Any) -> Any:
 
 
 def _no_array(x: Any) -> TypeError:
-    way = (
-        "make one with xdev.asarray(x, device=...), or move the arrays in it with "
-        "xdev.adapt(device, x)"
-    )
-    return TypeError(f"x is {not_array(x, way)}")
+    way = "make one with xdev.asarray(x, device=...), or move the arrays in it with"
+    return TypeError(f"x is {not_array(x, f'{way} xdev.adapt(device, x)')}")
 
 
 @final

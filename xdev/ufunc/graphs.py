@@ -310,7 +310,7 @@ class Capture(hooks.Listener):
         finally:
             if collects:
                 gc.enable()
-            hooks.unsubscribe(self)
+            hooks.subscribe(self, on=False)
             live_streams.captured.discard(stream.ptr)
             native.calls.forget_stream(stream.ptr)  # nobody saw it
 
