@@ -408,8 +408,7 @@ def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Ar
     6.0
     """
     function = dispatch("linalg.trace", x, more)
-    if dtype is not None:
-        dtype = library_of(x, "linalg.trace").dtype(dtype)
+    dtype = None if dtype is None else library_of(x, "linalg.trace").dtype(dtype)
     return function(x, offset=offset, dtype=dtype)
 
 

@@ -41,7 +41,7 @@ Problem = tuple[str, str, str]
 
 def add_to(commands: Any) -> None:
     """Add the command and its options to a parser's commands."""
-    info.add_json_to(info.add_command(commands, "doctor", run))
+    info.add_command(commands, "doctor", run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -40,9 +40,15 @@ OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
 
 
 def add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int]
+    commands: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    unset: object = False,
 ) -> argparse.ArgumentParser:
-    """Add a command to a parser's; the function's docstring is its help."""
+    """Add a command to a parser's; the function's docstring is its help.
+
+    ``unset`` is what ``--json`` is where it is not given; None: it has its own.
+    """
     about, _, examples = (inspect.getdoc(run) or "").partition("\n\n")
     command: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -52,13 +58,10 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run)
+    if unset is not None:
+        about = "print JSON, for a program"
+        command.add_argument("--json", action="store_true", default=unset, help=about)
     return command
-
-
-def add_json_to(command: argparse.ArgumentParser, default: object = False) -> None:
-    """Add the option ``--json`` to a command that prints JSON then."""
-    about = "print JSON, for a program"
-    command.add_argument("--json", action="store_true", default=default, help=about)
 
 
 def print_json(facts: object) -> None:
@@ -79,22 +82,21 @@ def in_columns(text: str, indent: int) -> str:
 
 def add_to(commands: Any) -> None:
     """Add ``xdev info`` and ``xdev cache`` to a parser's commands."""
-    add_json_to(add_command(commands, "info", run))
+    add_command(commands, "info", run)
     command = add_command(commands, "cache", listed)
     about = f"list more than the latest {LATEST}"
     command.add_argument("--all", action="store_true", help=about)
     actions = command.add_subparsers(metavar="action")
-    clear = add_command(actions, "clear", cleared)
+    kept = argparse.SUPPRESS  # or an action's --json undoes that of `cache`
+    clear = add_command(actions, "clear", cleared, kept)
     about = "only what was not used for so many days"
     clear.add_argument("--older", type=days, default=0.0, metavar="DAYS", help=about)
-    warm = add_command(actions, "warm", warmed)
+    warm = add_command(actions, "warm", warmed, kept)
     about = "names, with commas between them (default: all)"
     warm.add_argument("--functions", type=names, help=about)
     about = f"names likewise (default: {','.join(DTYPES)})"
     warm.add_argument("--dtypes", type=names, default=DTYPES, help=about)
-    add_json_to(command)
-    for action in (clear, warm, add_command(actions, "path", told_of_folder)):
-        add_json_to(action, default=argparse.SUPPRESS)  # or it undoes cache --json
+    add_command(actions, "path", told_of_folder, kept)
 
 
 def names(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from xdev import _optional, _tracebacks, memory
-from xdev.cli.info import add_command, add_json_to, print_json
+from xdev.cli.info import add_command, print_json
 from xdev.device import Device, default_device
 from xdev.errors import ConfigurationError
 from xdev.memory import registry, tracking
@@ -26,13 +26,11 @@ SAVED = ".pickle"  # how the name of a saved snapshot ends
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    command = add_command(commands, "memory", run)
-    option = command.add_argument
+    option = add_command(commands, "memory", run).add_argument
     about = "draw bytes over time and where the blocks lie"
     option("--plot", type=Path, metavar="FILE.png", help=about)
     about = "save the events and the blocks in PyTorch's format"
     option("--snapshot", type=Path, metavar="FILE.pickle", help=about)
-    add_json_to(command)
     about = "a Python program and its arguments, or a saved snapshot (.pickle)"
     option("program", nargs=argparse.REMAINDER, help=about)
 

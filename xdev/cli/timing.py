@@ -20,7 +20,7 @@ import numpy as np
 import xdev
 from xdev import _optional
 from xdev._tracebacks import frames_from, show
-from xdev.cli.info import add_command, add_json_to, in_columns, print_json
+from xdev.cli.info import add_command, in_columns, print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import compare, verdict
@@ -163,7 +163,7 @@ DTYPES = (
 
 def add_to(commands: Any) -> None:
     """Add the two commands and their options to a parser's commands."""
-    option = add_command(commands, "bench", bench).add_argument
+    option = add_command(commands, "bench", bench, unset=None).add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
     about = f"{', '.join(DTYPES)} (default: %(default)s)"
     option("--dtype", choices=DTYPES, default="float32", metavar="TYPE", help=about)
@@ -175,8 +175,7 @@ def add_to(commands: Any) -> None:
     record = _checked(verdict.read_record, "read")
     about = "what an earlier --json wrote: exit 1 where a row has become slower"
     option("--baseline", type=record, metavar="FILE", help=about)
-    command = add_command(commands, "timeit", timeit)
-    option = command.add_argument
+    option = add_command(commands, "timeit", timeit).add_argument
     option("-n", "--number", type=int, default=0, help="how many times to run it")
     about = "how many times to repeat that (default: %(default)s)"
     option("-r", "--repeat", type=int, default=REPEAT, help=about)
@@ -187,7 +186,6 @@ def add_to(commands: Any) -> None:
     option("-u", "--unit", choices=tuple(UNITS), help="the unit of the times")
     about = "print every time; twice or more: with more digits"
     option("-v", "--verbose", action="count", default=0, help=about)
-    add_json_to(command)
     option("statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)")
 
 

@@ -193,8 +193,7 @@ def prod(
     array([ 2, 12])
     """
     function = dispatch("prod", x, more, rest)
-    if dtype is not None:
-        dtype = library_of(x, "prod").dtype(dtype)
+    dtype = None if dtype is None else library_of(x, "prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -237,8 +236,7 @@ def sum(
     array([4, 6])
     """
     function = dispatch("sum", x, more, rest)
-    if dtype is not None:
-        dtype = library_of(x, "sum").dtype(dtype)
+    dtype = None if dtype is None else library_of(x, "sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -399,8 +397,7 @@ def cumulative_prod(
     array([ 1,  2,  6, 24])
     """
     function = dispatch("cumulative_prod", x, more)
-    if dtype is not None:
-        dtype = library_of(x, "cumulative_prod").dtype(dtype)
+    dtype = None if dtype is None else library_of(x, "cumulative_prod").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
@@ -442,8 +439,7 @@ def cumulative_sum(
     array([0, 1, 3, 6])
     """
     function = dispatch("cumulative_sum", x, more)
-    if dtype is not None:
-        dtype = library_of(x, "cumulative_sum").dtype(dtype)
+    dtype = None if dtype is None else library_of(x, "cumulative_sum").dtype(dtype)
     return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
