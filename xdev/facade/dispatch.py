@@ -364,15 +364,9 @@ def moved(x: Any, target: Device) -> Any:
 
 
 def _make(device: Device) -> Factory:
-    if device.library is not None:
-        return backend_of("other").foreign(device)
-    if device.type == "cuda":
+    if device.library is None and device.type == "cuda":
         return backend_of("cuda").CudaFactory(device.index)
-    if device.type == "fake":
-        return backend_of("other").FakeFactory(device.index)
-    owner = backend(device.type)
-    library = library_named(importlib.import_module(owner.libraries[0]))
-    return backend_of("other").OtherFactory(library, owner.native(device.index))
+    return backend_of("other").factory(device)
 
 
 def backend_of(name: str) -> Any:

@@ -17,6 +17,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
 from xdev.device.fake import make_room
 from xdev.device.fake_arrays import FakeArray, fake, run, strict
+from xdev.device.registry import backend
 from xdev.facade.backends import (
     FLOAT64,
     HOST_SCALARS,
@@ -160,27 +161,25 @@ class OtherFactory(Factory):
 
     def __init__(self, library: Library, device: Any) -> None:
         self.library, self.device = library, device
-        self.xp: Any = library.namespace
-        for name in set(MAKERS).difference(vars(OtherFactory)):
-            setattr(self, name, partial(self._make, name))
+        self.linspace = partial(self._made, "linspace")
+        for name in set(MAKERS).difference(vars(OtherFactory), vars(self)):
+            setattr(self, name, partial(self._of_places, name))
 
-    def _make(self, name: str, *args: Any) -> Any:
-        """Call the library's function, which has the same name and arguments."""
+    def _made(self, name: str, *args: Any, dtype: DType, **options: Any) -> Any:
+        """Call the library's function of that name."""
+        options |= {"dtype": self.library.dtype(dtype), "device": self.device}
+        return self.library.bound(name, None)(*args, **options)
+
+    def _of_places(self, name: str, *args: Any) -> Any:
+        """Call the library's function, which has the same arguments by place."""
         *values, dtype = args
-        return getattr(self.xp, name)(*values, **self._with(dtype))
-
-    def _with(self, dtype: DType) -> dict[str, Any]:
-        return {"dtype": self.library.dtype(dtype), "device": self.device}
-
-    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
-        return self.xp.linspace(*span, endpoint=endpoint, **self._with(dtype))
+        return self._made(name, *values, dtype=dtype)
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
-        make = self.library.bound("eye", None)
-        return make(rows, columns, k=k, **self._with(dtype))
+        return self._made("eye", rows, columns, k=k, dtype=dtype)
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
-        array = self.xp.asarray(obj, copy=copy, **self._with(dtype))
+        array = self._made("asarray", obj, copy=copy, dtype=dtype)
         if guards.get() and array.ndim and not hasattr(obj, "shape"):
             there = device_of(array)
             if there.type != "cpu":
@@ -188,18 +187,21 @@ class OtherFactory(Factory):
         return array
 
     def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
-        return getattr(self.xp.fft, name)(n, d=d, **self._with(dtype))
+        return self._made(f"fft.{name}", n, d=d, dtype=dtype)
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
-        return self.xp.from_dlpack(x, device=self.device, copy=copy)
+        make = self.library.bound("from_dlpack", None)
+        return make(x, device=self.device, copy=copy)
 
 
-def foreign(device: Device) -> Any:
+def factory(device: Device) -> Any:
     """Return the factory of a device for the arrays of its library."""
     if device.library == "dask":
         return backend_of("dask").CollectionFactory(device)
-    namespace = importlib.import_module(_NAMESPACES[str(device.library)])
-    return OtherFactory(library_named(namespace), device.native)
+    if device.library is None and device.type == "fake":
+        return FakeFactory(device.index)
+    own = _NAMESPACES.get(str(device.library)) or backend(device.type).libraries[0]
+    return OtherFactory(library_named(importlib.import_module(own)), device.native)
 
 
 SHAPED = ("empty", "zeros", "ones", "full")  # makers whose first argument is a shape
