@@ -244,33 +244,22 @@ class _IndexTricks:
         return call(f"{self._name}.__getitem__", function, (key,), {})
 
 
-class vectorize:  # noqa: N801 - NumPy's name of it
+class vectorize(np.vectorize):  # noqa: N801 - NumPy's name of it
     """As ``numpy.vectorize`` on the CPU; other arrays go to :func:`xdev.vectorize`.
 
     That compiles the function, for the CPU too, and is the fast one.
     """
 
-    def __init__(
-        self, pyfunc: Any = None, otypes: Any = None, *args: Any, **options: Any
-    ) -> None:
-        self.pyfunc, self.otypes, self._rest = pyfunc, otypes, (args, options)
-        if pyfunc is not None:
-            self._host = np.vectorize(pyfunc, otypes, *args, **options)
-            functools.update_wrapper(self, pyfunc)
-
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function for each element."""
-        if self.pyfunc is None:  # as a decorator with options
-            more, options = self._rest
-            return vectorize(*args, self.otypes, *more, **options)
         library, like = library_of_call("vectorize", self.pyfunc, args, named)
         if library is NUMPY:
-            result = self._host(*args, **named)
+            result = super().__call__(*args, **named)
             return on_default_device(result) if like is None else result
-        if any(self._rest) or named:
+        if self.excluded or self.cache or self.signature or named:
             raise TypeError(
-                "xdev.numpy.vectorize: doc, excluded, cache, signature and arguments "
-                "by name are for arrays on the CPU: use xdev.vectorize, or "
+                "xdev.numpy.vectorize: excluded, cache, signature and arguments by "
+                "name are for arrays on the CPU: use xdev.vectorize, or "
                 "xdev.guvectorize for a signature"
             )
         result = self._compiled(*args)
