@@ -89,10 +89,6 @@ def frames_from(error: BaseException, filename: str) -> TracebackType | None:
     return frames
 
 
-def _package(entry: TracebackType) -> str:
-    return str(entry.tb_frame.f_globals.get("__name__")).partition(".")[0]
-
-
 def _shows_all() -> bool:
     try:
         return _config.debug()
@@ -123,7 +119,8 @@ def _entries(traceback: TracebackType | None) -> list[tuple[TracebackType, bool]
     entries: list[tuple[TracebackType, bool]] = []
     last = None  # of xdev, in this run of entries
     while traceback is not None:
-        package = _package(traceback)
+        name = str(traceback.tb_frame.f_globals.get("__name__"))
+        package = name.partition(".")[0]
         if package == "xdev":
             if last is not None:
                 entries[last] = entries[last][0], False

@@ -90,17 +90,15 @@ class TimingMagics(Magics):
             return None
         shell: Any = self.shell  # there is one where a magic runs
         namespace = shell.user_ns
-        if cell is None:
-            statement, setup = self._parsed(code), self._parsed("pass")
-            if local_ns and local_ns is not namespace:  # called inside a function
-                namespace = {**namespace, **local_ns}
-        else:
-            statement, setup = self._parsed(cell), self._parsed(code)
+        statement, setup = (code, "pass") if cell is None else (cell, code)
+        if cell is None and local_ns and local_ns is not namespace:  # in a function
+            namespace = {**namespace, **local_ns}
         clock = time.time if "t" in options else time.perf_counter
         clock = processor_time if "c" in options else clock
         number, repeat = int(options.get("n", 0)), int(options.get("r", REPEAT))
         precision = int(options.get("p", PRECISION))
-        candidate = begin_code(statement, setup, namespace, clock=clock)
+        parsed = self._parsed(statement), self._parsed(setup)
+        candidate = begin_code(*parsed, namespace, clock=clock)
         timing = candidate.measure(number or None, repeat, precision, steps=(1,))
         if "q" not in options:
             lines = [timing.warning, str(timing), *timing.notes]

@@ -252,9 +252,8 @@ class StandardDefinition(Definition):
         if out is not None and not any(type(x) is np.ndarray for x in args):
             return  # NumPy would spread numbers over an output, which is no result's
         numbers = PYTHON_SCALARS | HOST_SCALARS
-        if not all(isinstance(kind, np.dtype) or kind in numbers for kind in kinds):
-            return
-        if PYTHON_SCALARS.issuperset(kinds[: self.nin]):
+        plain = all(isinstance(kind, np.dtype) or kind in numbers for kind in kinds)
+        if not plain or PYTHON_SCALARS.issuperset(kinds[: self.nin]):
             return
         own = NUMPY.bound(self.key, None)
         of_complex = getattr(getattr(args[0], "dtype", None), "kind", "") == "c"
