@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
+from xdev.numpy.names import room
 
-import numpy as np
-
-from xdev.numpy.names import dispatched
-
-__all__ = [name for name in np.fft.__all__ if name != "test"]
-
-
-def __getattr__(name: str) -> Any:
-    globals()[name] = function = dispatched("fft.", name)
-    return function
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = room("fft")

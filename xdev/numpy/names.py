@@ -304,6 +304,18 @@ def dispatched(room: str, name: str) -> Any:
     return make(f"{room}{name}", value)
 
 
+def room(name: str) -> Any:
+    """Return the names of a room of NumPy's, what finds them here, and lists them."""
+    public = [each for each in getattr(np, name).__all__ if each != "test"]
+
+    def find(each: str) -> Any:
+        value = dispatched(f"{name}.", each)
+        setattr(importlib.import_module(f"xdev.numpy.{name}"), each, value)
+        return value
+
+    return public, find, public.copy
+
+
 def __getattr__(name: str) -> Any:
     """Return a name of :mod:`xdev.numpy`, whose functions pickle as names of here."""
     return getattr(importlib.import_module("xdev.numpy"), name)
