@@ -29,12 +29,9 @@ if TYPE_CHECKING:
 
 LINE = 64  # bytes of a cache line
 REGISTER = 64  # bytes of the largest one: on the stack it may not straddle cache lines
-Advice = dict[str, int | bool | None]
-# Of loops that gain nothing by SIMD, and would take longer to compile; and of those
-# that go element by element.
-ALONE: Advice = {"vectorize.enable": False, "unroll.disable": None}
-UNROLLED: Advice = {"vectorize.enable": False, "unroll.count": 8}
-COPIED: Advice = {"vectorize.enable": False, "unroll.count": 4}
+# So many iterations LLVM unrolls, of loops that gain nothing by SIMD, and would take
+# longer to compile; of those that go element by element; of copies.
+ALONE, UNROLLED, COPIED = 1, 8, 4
 WORD = 8  # bytes of the largest integer
 ROOM = 16384  # bytes of the rows of all operands: a part of the first cache
 LONG, SHORT = 256, LINE  # elements of a row; whole cache lines, however small they are
@@ -115,12 +112,12 @@ class Emitter:
         outputs: Sequence[Strided],
         compute: Callable[[list[Any]], Sequence[Any]] = list,
         *,
-        advice: Advice | None = None,
+        unroll: int = 0,
     ) -> None:
         """Emit a loop that loads, computes, or else copies, and stores.
 
-        ``compute`` emits the outputs' values of the inputs'; ``advice`` is what LLVM
-        should know of the loop.
+        ``compute`` emits the outputs' values of the inputs'. So many iterations LLVM
+        unrolls; 0: as it likes, by SIMD.
         """
         b = self.builder
         with self.cgutils.for_range(b, count, intp=self.intp) as loop:
@@ -130,20 +127,18 @@ class Emitter:
                 place = self.at(row.start, loop.index, row.stride)
                 self.store(row.kind, value, place)
             end = b.block
-        if advice:
-            self._advise(end, advice)
+        if unroll:
+            self._unroll(end, unroll)
 
-    def _advise(self, block: Any, advice: Advice) -> None:
-        """Say to LLVM how to optimise the loop whose last block this is."""
+    def _unroll(self, block: Any, unroll: int) -> None:
+        """Have LLVM unroll the loop whose last block this is, without SIMD code."""
         metadata, ir = self.builder.module.add_metadata, self.ir
-        parts = []
-        for what, value in advice.items():
-            bits = ir.IntType(1 if isinstance(value, bool) else 32)
-            constant = [] if value is None else [ir.Constant(bits, int(value))]
-            parts.append(metadata([f"llvm.loop.{what}", *constant]))
+        scalar = metadata(["llvm.loop.vectorize.enable", ir.IntType(1)(0)])
+        count = metadata(["llvm.loop.unroll.count", ir.IntType(32)(unroll)])
         number = len(self.builder.module.metadata)
         loop = metadata([metadata([f"xdev loop {number}"])])
-        loop.operands = (loop, *parts)  # LLVM wants a loop's first operand to be itself
+        # LLVM wants a loop's first operand to be itself.
+        loop.operands = (loop, scalar, count)
         block.terminator.set_metadata("llvm.loop", loop)
 
     def call(
@@ -216,11 +211,6 @@ class Body(NamedTuple):
         return self.inputs + self.outputs
 
     @property
-    def light(self) -> bool:
-        """Return whether it takes less time than loading and storing do."""
-        return not self.work.branches and self.work.amount <= LIGHT
-
-    @property
     def dear(self) -> bool:
         """Return whether an iteration takes longer than copying its elements does."""
         work = self.work
@@ -237,21 +227,9 @@ class Body(NamedTuple):
     @property
     def blocks(self) -> bool:
         """Return whether other strides have the loop in blocks."""
-        nin = len(self.inputs)
-        return self.dear if nin == 1 else nin != BINARY or not self.light
-
-    def advice(self, *, apart: bool) -> Advice:
-        """Return what LLVM should know of the loop over elements.
-
-        One that waits for memory does one cache line an iteration, by two vectors: more
-        and larger ones cost up to a fifth from the second level of caches on.
-        """
-        if not apart:
-            return ALONE if self.dear else UNROLLED
-        if not self.light:
-            return {}
-        lanes = LINE // 2 // max(operand.itemsize for operand in self.operands)
-        return {"vectorize.width": max(lanes, 1), "interleave.count": 2}
+        nin, work = len(self.inputs), self.work
+        light = not work.branches and work.amount <= LIGHT
+        return self.dear if nin == 1 else nin != BINARY or not light
 
     def compute(self, emitter: Emitter, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function, between the types that are computed with."""
@@ -330,8 +308,8 @@ def _elementwise(
 ) -> None:
     """Emit the loop at given strides."""
     nin, compute = len(body.inputs), partial(body.compute, emitter)
-    advice = body.advice(apart=apart)
-    emitter.loop(count, rows[:nin], rows[nin:], compute, advice=advice)
+    unroll = 0 if apart else ALONE if body.dear else UNROLLED
+    emitter.loop(count, rows[:nin], rows[nin:], compute, unroll=unroll)
 
 
 def _row(emitter: Emitter, body: Body, case: Sequence[int], *arguments: Any) -> None:
@@ -347,9 +325,8 @@ def _row(emitter: Emitter, body: Body, case: Sequence[int], *arguments: Any) -> 
 def _apart(emitter: Emitter, body: Body, rows: Rows, count: Any) -> Any:
     """Return whether no store of one iteration touches what another loads.
 
-    Operands are where others are not, or beside each other, as columns of a matrix. A
-    single output may be an input: its value depends on every load, and none can move
-    behind the store.
+    Operands are where others are not. A single output may be an input: its value
+    depends on every load, and none can move behind the store.
     """
     b, intp, zero = emitter.builder, emitter.intp, emitter.intp(0)
     sizes = [operand.itemsize for operand in body.operands]
@@ -365,20 +342,15 @@ def _apart(emitter: Emitter, body: Body, rows: Rows, count: Any) -> Any:
         span = b.select(b.icmp_signed("<", stride, zero), b.neg(stride), stride)
         for k in range(out):
             bottom, top = bounds[k]
-            clear = b.or_(
+            apart = b.or_(
                 b.icmp_unsigned("<=", high, bottom), b.icmp_unsigned("<=", top, low)
             )
-            way = b.sub(starts[out], starts[k])
-            near = b.select(b.icmp_signed("<", way, zero), b.add(way, span), way)
-            beside = b.and_(
-                b.icmp_signed(">=", near, intp(sizes[k])),
-                b.icmp_signed("<=", b.add(near, intp(sizes[out])), span),
-            )
             if len(body.outputs) == 1:
+                same = emitter.equal(starts[out], starts[k])
+                alike = emitter.equal(rows[k].stride, stride)
                 wide = b.icmp_signed(">=", span, intp(max(sizes[k], sizes[out])))
-                beside = b.or_(beside, b.and_(emitter.equal(way, zero), wide))
-            same = emitter.equal(rows[k].stride, stride)
-            tests.append(b.or_(clear, b.and_(same, beside)))
+                apart = b.or_(apart, emitter.every([same, alike, wide]))
+            tests.append(apart)
     return emitter.every(tests)
 
 
@@ -443,7 +415,7 @@ def _copy(emitter: Emitter, kind: Any, size: int, *arguments: Any) -> None:
     if size <= WORD:  # processors copy integers faster
         kind = _optional.numba().core.types.Integer.from_bitwidth(8 * size)
     target, source = Strided(kind, *ways[:2]), Strided(kind, *ways[2:])
-    emitter.loop(n, [source], [target], advice=COPIED)
+    emitter.loop(n, [source], [target], unroll=COPIED)
 
 
 def _reduce(emitter: Emitter, body: Body, rows: Rows, count: Any) -> None:
