@@ -43,14 +43,12 @@ def work_of(compiled: Any) -> Work:
     module = compiled.library._final_module  # noqa: SLF001
     function = module.get_function(compiled.fndesc.llvm_func_name)
     text = str(function)
-    amount = sum(map(_cost, ASSIGNED.findall(text)))
+    amount = 0
+    for operation in ASSIGNED.findall(text):
+        called = CALLED.findall(operation)
+        dear = (x in SYMBOLS or not x.startswith(("llvm.", "sqrt")) for x in called)
+        amount += CALLING if any(dear) else 1
     return Work(amount, len(list(function.blocks)) > 1, bool(COMPARISON.search(text)))
-
-
-def _cost(operation: str) -> int:
-    called = CALLED.findall(operation)
-    dear = (x in SYMBOLS or not x.startswith(("llvm.", "sqrt")) for x in called)
-    return CALLING if any(dear) else 1
 
 
 @_optional.numba_unset()
@@ -200,8 +198,10 @@ def _branches(function: Callable[..., Any]) -> bool:
 
 
 def _operand(dtype: np.dtype[Any]) -> LoopOperand:
-    kind = computed(dtype)
-    return LoopOperand(stored(dtype) if is_half(dtype) else kind, kind, dtype.itemsize)
+    kind, size = computed(dtype), dtype.itemsize
+    if is_half(dtype):
+        return LoopOperand(stored(dtype), kind, size, kind.bitwidth // 8)
+    return LoopOperand(kind, kind, size, size)
 
 
 def _results(result: Any) -> Dtypes:

@@ -183,11 +183,12 @@ class Work(NamedTuple):
 
 
 class LoopOperand(NamedTuple):
-    """One operand: its Numba type in memory, that of its values, its size."""
+    """One operand: its Numba type in memory, that of its values, their sizes."""
 
     stored: Any
     computed: Any
     itemsize: int
+    width: int
 
 
 class Body(NamedTuple):
@@ -436,7 +437,7 @@ def _reduce(emitter: Emitter, body: Body, rows: Rows, count: Any) -> None:
 def _reduce_in_pairs(emitter: Emitter, body: Body, rows: Rows, count: Any) -> None:
     """Emit the fold of the second operand's values onto the first's, which is one."""
     into, values, _ = rows
-    total = emitter.room(_size(emitter, body))
+    total = emitter.room(body.inputs[0].width)
     emitter.call("fold", _fold, (body,), *values[1:], count, total)
     first = emitter.load(into.kind, into.start)
     folded = emitter.load(body.inputs[0].computed, total)
@@ -444,30 +445,22 @@ def _reduce_in_pairs(emitter: Emitter, body: Body, rows: Rows, count: Any) -> No
     emitter.store(into.kind, value, into.start)
 
 
-def _size(emitter: Emitter, body: Body) -> int:
-    """Return the bytes of a value as it is computed with."""
-    kind = emitter.context.get_data_type(body.inputs[0].computed)
-    size: int = emitter.context.get_abi_sizeof(kind)
-    return size
-
-
 def _fold(emitter: Emitter, body: Body, *arguments: Any) -> None:
     """Emit the fold of many values to one: of each half by itself, down to blocks."""
     source, stride, count, target = arguments
     b, intp = emitter.builder, emitter.intp
-    size, kind = _size(emitter, body), body.inputs[0].computed
-    block = intp(BLOCK // size)
+    _, kind, _, width = body.inputs[0]
+    block = intp(BLOCK // width)
     with b.if_else(b.icmp_signed("<=", count, block)) as (few, many):
         with few:
             emitter.call("block", _fold_block, (body,), *arguments)
         with many:
-            other = emitter.room(size)
+            other = emitter.room(width)
             half = b.mul(b.sdiv(count, intp(2 * block.constant)), block)
             half = b.select(emitter.equal(half, intp(0)), block, half)
-            rest = emitter.at(source, half, stride)
+            rest = emitter.at(source, half, stride), stride, b.sub(count, half)
             emitter.call("fold", _fold, (body,), source, stride, half, target)
-            both = stride, b.sub(count, half)
-            emitter.call("fold", _fold, (body,), rest, *both, other)
+            emitter.call("fold", _fold, (body,), *rest, other)
             pair = [emitter.load(kind, place) for place in (target, other)]
             (value,) = body.compute(emitter, pair)
             emitter.store(kind, value, target)
@@ -476,46 +469,44 @@ def _fold(emitter: Emitter, body: Body, *arguments: Any) -> None:
 def _fold_block(emitter: Emitter, body: Body, *arguments: Any) -> None:
     """Emit the fold of a block, whose values are copied where they are not a row."""
     source, stride, count, target = arguments
-    b, operand, size = emitter.builder, body.inputs[1], _size(emitter, body)
-    step, copied = emitter.intp(size), emitter.room(BLOCK)
+    b, (stored, kind, _, width) = emitter.builder, body.inputs[1]
+    step, copied, spare = emitter.intp(width), emitter.room(BLOCK), emitter.room(BLOCK)
     plain = emitter.equal(stride, step)
-    if operand.computed != operand.stored:
+    if kind != stored:
         plain = plain.type(0)
-    rows = (
-        Strided(operand.stored, source, stride),
-        Strided(operand.computed, copied, step),
-    )
-    emitter.loop(b.select(plain, emitter.intp(0), count), rows[:1], rows[1:])
-    row, spare = b.select(plain, source, copied), emitter.room(BLOCK)
-    emitter.call("passes", _fold_passes, (body, size), row, spare, count, target)
+    moved = b.select(plain, emitter.intp(0), count)
+    rows = Strided(stored, source, stride), Strided(kind, copied, step)
+    emitter.loop(moved, rows[:1], rows[1:])
+    row = b.select(plain, source, copied)
+    emitter.call("passes", _fold_passes, (body,), row, spare, count, target)
 
 
-def _fold_passes(emitter: Emitter, body: Body, size: int, *arguments: Any) -> None:
+def _fold_passes(emitter: Emitter, body: Body, *arguments: Any) -> None:
     """Emit a pass, which leaves half the values, and those after it."""
     row, spare, count, target = arguments
-    b, one, step = emitter.builder, emitter.intp(1), emitter.intp(size)
-    kind = body.inputs[1].computed
+    b, (_, kind, _, width) = emitter.builder, body.inputs[1]
+    one, step = emitter.intp(1), emitter.intp(width)
     half, odd = b.ashr(count, one), b.and_(count, one)
     with b.if_else(emitter.equal(half, emitter.intp(0))) as (last, several):
         with last:
             emitter.store(kind, emitter.load(kind, row), target)
         with several:
-            emitter.call("pairs", _pairs, (body, size), row, spare, half)
+            emitter.call("pairs", _pairs, (body,), row, spare, half)
             with b.if_then(emitter.equal(odd, one)):
                 value = emitter.load(kind, emitter.at(row, b.sub(count, one), step))
                 emitter.store(kind, value, emitter.at(spare, half, step))
             left = b.add(half, odd)
             rest = spare, emitter.at(spare, left, step), left, target
-            emitter.call("passes", _fold_passes, (body, size), *rest)
+            emitter.call("passes", _fold_passes, (body,), *rest)
 
 
-def _pairs(emitter: Emitter, body: Body, size: int, *arguments: Any) -> None:
+def _pairs(emitter: Emitter, body: Body, *arguments: Any) -> None:
     """Emit one pass: a function of its own, in which nothing written is read."""
     read, written, count = arguments
-    kind, step = body.inputs[0].computed, emitter.intp(2 * size)
-    right = emitter.at(read, emitter.intp(1), emitter.intp(size))
-    pair = [Strided(kind, start, step) for start in (read, right)]
-    result = [Strided(kind, written, emitter.intp(size))]
+    _, kind, _, width = body.inputs[0]
+    starts = read, emitter.at(read, emitter.intp(1), emitter.intp(width))
+    pair = [Strided(kind, start, emitter.intp(2 * width)) for start in starts]
+    result = [Strided(kind, written, emitter.intp(width))]
     emitter.loop(count, pair, result, partial(body.compute, emitter))
 
 
