@@ -13,7 +13,7 @@ import threading
 from array import array
 from collections import deque
 from contextlib import suppress
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from operator import or_
 from queue import SimpleQueue
 from sys import is_finalizing, maxsize
@@ -148,8 +148,8 @@ def _shares(start: int, stop: int, grain: int, each: int) -> Shares:
 # What is worth it, where a call may be begun by one thread and gone on with by several.
 
 # Seconds of one thread's work that are worth several threads: some take as long to
-# wake, and Python's wait for the interpreter's lock.
-LONG = 1e-5 if COMPILED else 2e-4
+# wake, and Python's to start.
+LONG = 1e-5 if COMPILED else 1e-3
 FEW, PART = 1024, 256  # elements that are timed first: so many, or such a part of few
 MORE = 8  # times as many come then
 TELLING = 3e-6  # seconds; what takes less tells of the call's own time
@@ -351,7 +351,7 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
 
     The lists tell what is so at any moment, since an interrupt may come at any. A lane
     is noted before it looks for a piece: it is waited for, or finds none. In a child
-    that the first lane forked there are no others.
+    that a lane forked there are no others.
     """
     begun, ended = list[int](), list[int]()
     ends: SimpleQueue[None] = SimpleQueue()
@@ -369,9 +369,10 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
         ends.put(None)
 
     try:
-        _workers.have(lanes - 1)
-        for number in range(1, lanes):
-            _workers.jobs.put(partial(run, number))
+        with suppress(RuntimeError):  # no more threads here, or Python shuts down
+            for number in range(1, lanes):
+                name, args = f"xdev-{number}", (number,)
+                threading.Thread(target=run, args=args, name=name, daemon=True).start()
         lane(0)
     except BaseException as raised:  # noqa: BLE001 - likewise
         errors.append(raised)
@@ -389,36 +390,3 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
             raise errors[0]
     finally:
         errors.clear()  # an error's frames must not lead back to it
-
-
-@final
-class _Workers:
-    """The threads of all calls; the calling thread is a lane's as well."""
-
-    def __init__(self) -> None:
-        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._count = 0
-        self._lock = threading.RLock()  # guards it; a finalizer may come back here
-
-    def have(self, count: int) -> None:
-        """Start those that are not there."""
-        with self._lock:
-            while self._count < count:
-                self._count += 1
-                name = f"xdev-{self._count}"
-                try:
-                    threading.Thread(
-                        target=self._serve, args=(self.jobs,), name=name, daemon=True
-                    ).start()
-                except RuntimeError:  # no more threads here, or Python shuts down
-                    break
-
-    @staticmethod
-    def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
-        process = os.getpid()
-        while os.getpid() == process:  # else a task forked, and this is the child's
-            jobs.get()()
-
-
-_workers = _Workers()
-os.register_at_fork(after_in_child=_workers.__init__)  # a child has no threads
