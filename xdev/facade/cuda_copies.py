@@ -49,6 +49,7 @@ WORD = 16  # bytes of the widest
 FAR = 2**31  # elements that 32 bits do not count
 LARGE = 2**20  # bytes of a result
 FLAT = 64  # times as many of one line, which CuPy scans well
+NUMBERS = (int, float)
 HUGE = 2**24  # bytes from which on a call that makes no plan is worth it
 
 
@@ -120,31 +121,34 @@ def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
     run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
 
 
-Arrays = tuple[Any, ...]
+Operands = tuple[Any, ...]
 #: Of a launch that makes a new array: it, and the result's data type and shape.
 Move = tuple[launch.Launch, Any, Shape]
 _launches: dict[Any, native.calls.Launches] = {}
 
 
-def launched(plan: Callable[..., Move | None], arrays: Arrays, *options: Any) -> Any:
-    """Launch what is planned for arrays of such layouts, contiguous copies of others.
+def launched(
+    plan: Callable[..., Move | None], operands: Operands, *options: Any
+) -> Any:
+    """Launch what is planned for arrays of such layouts and numbers of such types.
 
-    NotImplemented: nothing is. ``options`` are the plan's further arguments; equal ones
-    are of one type.
+    Of arrays that are not contiguous it takes copies. ``options`` are the plan's further
+    arguments; equal ones are of one type. NotImplemented: nothing is planned.
     """
     launches = _launches.get((plan, *options))
     if launches is not None:
-        out = launches(*arrays)
+        out = launches(*operands)
         if out is not NotImplemented:
             return out
-    move = plan(arrays, *options)
+    move = plan(operands, *options)
     if move is None:
         return NotImplemented
-    arrays, (begin, dtype, shape) = tuple(map(straight, arrays)), move
+    begin, dtype, shape = move
+    operands = tuple(x if type(x) in NUMBERS else straight(x) for x in operands)
     launches = cuda.remember(_launches, (plan, *options), native.calls.Launches())
-    launches.learn(arrays, native.calls.LaunchPlan(begin, dtype, shape))
+    launches.learn(operands, native.calls.LaunchPlan(begin, dtype, shape))
     out = new(shape, dtype)
-    begin([x.data.ptr for x in (*arrays, out)])
+    begin([x if type(x) in NUMBERS else x.data.ptr for x in (*operands, out)])
     return out
 
 
@@ -232,7 +236,7 @@ def _lengths(arrays: Sequence[Any], axis: int) -> tuple[Shape, list[int], Shape]
 Part = tuple[int, int, int]
 
 
-def _end_to_end(arrays: Arrays, axis: int | None) -> Move | None:
+def _end_to_end(arrays: Operands, axis: int | None) -> Move | None:
     """Plan :func:`concat`."""
     if axis is None:
         layout: Any = (), [x.size for x in arrays], ()
@@ -250,7 +254,7 @@ def _end_to_end(arrays: Arrays, axis: int | None) -> Move | None:
     return _joined(arrays, (*before, sum(lengths), *behind), len(before), parts)
 
 
-def _as_rows(arrays: Arrays, axis: int) -> Move | None:
+def _as_rows(arrays: Operands, axis: int) -> Move | None:
     """Plan :func:`stack`."""
     first, count = arrays[0], len(arrays)
     fits = -first.ndim - 1 <= axis <= first.ndim
@@ -261,7 +265,7 @@ def _as_rows(arrays: Arrays, axis: int) -> Move | None:
     return _joined(arrays, shape, axis, [(0, 1, 1)] * count)
 
 
-def _interleaved(arrays: Arrays, axis: int | None) -> Move | None:
+def _interleaved(arrays: Operands, axis: int | None) -> Move | None:
     """Plan :func:`repeat`, of an array that is there once for each time."""
     x, count = arrays[0], len(arrays)
     shape = (x.size,) if axis is None else x.shape
@@ -272,7 +276,7 @@ def _interleaved(arrays: Arrays, axis: int | None) -> Move | None:
     return _joined(arrays, parted, axis + 1, [(0, 1, 1)] * count, made)
 
 
-def _rotated(arrays: Arrays, shift: int, axis: int | None) -> Move | None:
+def _rotated(arrays: Operands, shift: int, axis: int | None) -> Move | None:
     """Plan :func:`roll`, of an array that is there twice."""
     made = arrays[0].shape
     shape, axis = ((prod(made),), 0) if axis is None else (made, axis % len(made))
@@ -283,7 +287,7 @@ def _rotated(arrays: Arrays, shift: int, axis: int | None) -> Move | None:
 
 
 def _joined(
-    arrays: Arrays,
+    arrays: Operands,
     shape: Shape,
     axis: int,
     parts: Sequence[Part],
@@ -396,7 +400,7 @@ def _shifted(x: Any, *, axes: Any, back: bool = False) -> Any:
     return out
 
 
-def _triangle(arrays: Arrays, lower: str, k: int) -> Move | None:
+def _triangle(arrays: Operands, lower: str, k: int) -> Move | None:
     """Plan :func:`tril` or :func:`triu`."""
     (x,) = arrays
     word = WORDS.get(x.itemsize)
@@ -471,7 +475,7 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     return launched(_taken, (x, indices), axis)
 
 
-def _taken(arrays: Arrays, axis: int) -> Move | None:
+def _taken(arrays: Operands, axis: int) -> Move | None:
     """Plan :func:`take`."""
     x, indices = arrays
     before, behind = x.shape[: axis % x.ndim], x.shape[axis % x.ndim + 1 :]
@@ -496,7 +500,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
     return launched(_taken_each, (x, indices), axis)
 
 
-def _taken_each(arrays: Arrays, axis: int) -> Move | None:
+def _taken_each(arrays: Operands, axis: int) -> Move | None:
     """Plan :func:`take_along_axis`."""
     x, indices = arrays
     axis %= x.ndim
@@ -517,7 +521,7 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     return launched(_crossed, (x1, x2))
 
 
-def _crossed(arrays: Arrays) -> Move | None:
+def _crossed(arrays: Operands) -> Move | None:
     """Plan :func:`cross`."""
     x1, x2 = arrays
     alike = x1.shape == x2.shape and x1.dtype == x2.dtype

@@ -19,8 +19,8 @@ from xdev.facade.cpu import named_result
 from xdev.facade.cuda_copies import (
     FAR,
     THREADS,
-    Arrays,
     Move,
+    Operands,
     Program,
     assign,
     launched,
@@ -63,7 +63,7 @@ def sort(
     return out if out is NotImplemented else straight(out.swapaxes(axis, -1))
 
 
-def _sorted_lines(arrays: Arrays, descending: bool, places: bool) -> Move | None:
+def _sorted_lines(arrays: Operands, descending: bool, places: bool) -> Move | None:
     """Plan :func:`sort` along the last axis."""
     (x,) = arrays
     if x.dtype.kind not in "biuf" or not x.size:
@@ -189,7 +189,7 @@ def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) ->
     those: eight neighbours are one access to the device's memory.
     """
     arrays = type(x2) is type(x1) and sorter is None and x1.ndim == 1
-    if not arrays or side not in SIDES or x1.dtype != x2.dtype:
+    if not arrays or side not in (*SIDES,) or x1.dtype != x2.dtype:
         return NotImplemented
     levels, many = [x1], x1.size <= EIGHT * x2.size
     while many and levels[0].size > DENSE:
@@ -197,7 +197,7 @@ def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) ->
     return launched(_searched, (*levels, x2), side)
 
 
-def _searched(arrays: Arrays, side: str) -> Move | None:
+def _searched(arrays: Operands, side: str) -> Move | None:
     """Plan :func:`searchsorted`."""
     *levels, values = arrays
     x = levels[-1]

@@ -18,7 +18,6 @@ from xdev.facade import cuda_copies
 from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_operands
-from xdev.ufunc.cuda import remember
 from xdev.ufunc.cuda_operands import read
 from xdev.ufunc.layout import contiguous
 
@@ -95,23 +94,22 @@ def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> 
             run([*values, memory.address])
 
 
-_launches: dict[Any, native.calls.Launches] = {}
-
-
 def array(
     device: Device, kernel: Indexed, shape: tuple[int, ...], values: tuple[Any, ...]
 ) -> Any:
-    """Return a new array of a call's values; like an earlier one by its launch."""
-    key = kernel, shape, device.index
-    launches = _launches.get(key)
-    if launches is not None and BACKEND.current() == device.index:
-        out = launches(*values)
-        if out is not NotImplemented:
-            return out
-    out = factory(device).empty(shape, kernel.result)
-    fill(device, kernel, out, values)
-    if out.size:
-        run = _plan(kernel, out.size, capability(device.index))
-        launches = remember(_launches, key, native.calls.Launches())
-        launches.learn(values, native.calls.LaunchPlan(run, kernel.result, shape))
-    return out
+    """Return a new array of a call's values."""
+    if BACKEND.current() != device.index:
+        with _optional.cupy().cuda.Device(device.index):
+            return array(device, kernel, shape, values)
+    out = cuda_copies.launched(_filled, values, kernel, shape, device.index)
+    return factory(device).empty(shape, kernel.result) if out is NotImplemented else out
+
+
+def _filled(
+    _: tuple[Any, ...], kernel: Indexed, shape: tuple[int, ...], index: int
+) -> cuda_copies.Move | None:
+    """Plan :func:`array`."""
+    size = math.prod(shape)
+    if not size:
+        return None
+    return _plan(kernel, size, capability(index)), kernel.result, shape
