@@ -132,8 +132,8 @@ def launched(
 ) -> Any:
     """Launch what is planned for arrays of such layouts and numbers of such types.
 
-    Of arrays that are not contiguous it takes copies. ``options`` are the plan's further
-    arguments; equal ones are of one type. NotImplemented: nothing is planned.
+    Of arrays that are not contiguous it takes copies. The plan takes ``options`` too;
+    equal ones are of one type. NotImplemented: nothing is planned.
     """
     launches = _launches.get((plan, *options))
     if launches is not None:
