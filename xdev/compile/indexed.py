@@ -151,8 +151,9 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
 def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a function of an index into a kernel. No GPU is needed.
 
-    Its parameter is a slot for each of the kernel's own and the output's address, and
-    the number of elements (64 bits).
+    Its parameter is a slot for each of the kernel's own and the output's address, the
+    number of elements, and how many indices each thread has whose values are all there
+    (64 bits each).
     """
 
     def make() -> tuple[bytes, str]:

@@ -54,7 +54,8 @@ def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Lau
     """Return what runs a kernel over a number of elements."""
     blocks = min(math.ceil(size / (BLOCK * kernel.lanes)), BLOCKS)
     slots = (*map(_slot, kernel.parameters), launch.Value())
-    parameter = bytes(SLOT * len(slots)) + struct.pack("=qq", size, 0)
+    turns = size // (kernel.lanes * BLOCK * blocks)
+    parameter = bytes(SLOT * len(slots)) + struct.pack("=qq", size, turns)
     machine = _loaded(kernel, capability)
     return launch.Launch(machine, blocks, BLOCK, parameter, slots)
 

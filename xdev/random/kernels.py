@@ -45,10 +45,9 @@ WHOLE64 = np.uint64(0x4330000000000000)  # 2^52: what is or-ed to it is its frac
 LN2_HIGH64, LN2_LOW64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROOT32 = 0x3F3504F3  # sqrt(1/2)
 FRACTION32, WHOLE32 = 0x007FFFFF, np.uint32(0xFF800000)
-SCALE32 = np.uint32(31 << 23)  # of words of 31 bits, as fractions of 1
-ROOF32 = np.uint32(ROOT32 + (31 << 23) + FRACTION32)
-ONE_32, HALF_32, HALF_PI = np.float32(1), np.float32(0.5), np.float32(np.pi / 2)
-UNIT_23, UNIT_32 = np.float32(2.0**-23), np.float32(2.0**-32)
+SCALE32 = np.uint32(32 << 23)  # of words, as fractions of 1
+ROOF32 = np.uint32(ROOT32 + (32 << 23) + FRACTION32)
+ONE_32, HALF_32, UNIT_23 = np.float32(1), np.float32(0.5), np.float32(2.0**-23)
 LN2_HIGH32 = np.float32(0.693359375) * UNIT_23
 LN2_LOW32 = np.float32(-2.12194440e-4) * UNIT_23
 L0, L1, L2 = map(np.float32, (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1))
@@ -59,8 +58,8 @@ C0, C1 = np.float32(2.443315711809948e-5), np.float32(-1.388731625493765e-3)
 C2 = np.float32(4.166664568298827e-2)
 
 
-def log64(x: np.float64) -> np.float64:
-    """Return the natural logarithm of a positive normal float64."""
+def nats64(x: np.float64) -> np.float64:
+    """Return minus the natural logarithm of a positive normal float64."""
     bits = np.float64(x).view(WORD64) + UP64  # its fraction starts at sqrt(1/2)
     whole = np.uint64((bits >> SHIFT64) | WHOLE64).view(np.float64)
     exponent = whole - 4503599627371519.0  # 2^52 + 1023
@@ -77,7 +76,7 @@ def log64(x: np.float64) -> np.float64:
     odd = w * (w * odd + 3.999999999940941908e-01)
     square = 0.5 * f * f
     small = s * (square + (even + odd)) + exponent * LN2_LOW64
-    return exponent * LN2_HIGH64 - ((square - small) - f)
+    return ((square - small) - f) - exponent * LN2_HIGH64
 
 
 def sincos64(x: np.float64) -> tuple[np.float64, np.float64]:
@@ -103,7 +102,7 @@ def nats32(word: Word) -> np.float32:
 
     All 24 bits of the number are random, also near 0.
     """
-    bits = np.float32(np.int32((word >> ONE) | ONE)).view(WORD32)
+    bits = np.float32(np.uint32((word & EVEN) | TWO)).view(WORD32)
     power = np.uint32(np.uint32(ROOF32 - bits) & WHOLE32)  # 2^23 times minus exponent
     f = np.float32(np.uint32(bits + power - SCALE32).view(np.float32) - ONE_32)
     exponent = np.float32(np.int32(power))
@@ -130,15 +129,16 @@ def sincos32(x: np.float32) -> tuple[np.float32, np.float32]:
     return np.float32(sine), np.float32(cosine)
 
 
-ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+ZERO, ONE, TWO, EVEN = map(np.uint64, (0, 1, 2, 0xFFFFFFFE))
 TO_52, TO_53, TO_24 = np.uint64(12), np.uint64(11), np.uint64(8)
 UNIT_24 = np.float32(2.0**-24)
 ONE_64 = np.uint64(0x3FF0000000000000)  # 1.0: what is or-ed to it is its fraction
 BELOW_64 = np.uint64(0x3FEFFFFFFFFFFFFF)  # 1 - 2^-53
 HALF_64 = np.uint64(0x3FE0000000000000)
 ANGLE_64, QUADRANT_64, TOP_64 = np.uint64(9), np.uint64(62), np.uint64(1 << 52)
-QUADRANT_32, SIGN_32 = np.uint64(30), np.uint32(1 << 31)
-TURN_32, ANGLE_32 = np.uint64(1 << 31), np.uint64(0xFFFFFF00)
+QUADRANT_32, SIGN_32, SIGN_64 = np.uint64(30), np.uint64(1 << 31), np.uint64(1 << 63)
+ANGLE_32, TURN_32 = np.uint64(0x3FFFFFC0), np.float32(1 << 29)
+UNIT_ANGLE = np.float32(np.pi / 2) * np.float32(2.0**-30)
 
 
 def unit64(word: Word) -> np.float64:
@@ -160,13 +160,14 @@ def unit32(word: Word) -> np.float32:
 
 def pair64(radius: Word, angle: Word) -> tuple[np.float64, np.float64]:
     """Return two normal numbers: Box and Muller, 1958."""
-    r = math.sqrt(0.0 - 2.0 * log64(open64(radius)))
+    nats = nats64(open64(radius))
+    r = np.float64(math.sqrt(nats + nats))
     bits = angle >> ANGLE_64  # of which 53 are a number of right angles in [-1/2, 1/2)
     turn = np.uint64((bits & FRACTION64) | HALF_64).view(np.float64)
     turn = turn - np.uint64(ONE_64 - (bits & TOP_64)).view(np.float64)
     sine, cosine = sincos64(turn * 1.5707963267948966)
     quadrant = angle >> QUADRANT_64
-    r = -r if quadrant > ONE else r
+    r = np.uint64(r.view(WORD64) ^ (angle & SIGN_64)).view(np.float64)
     x = sine if quadrant & ONE else cosine
     y = cosine if quadrant & ONE else -sine
     return r * x, r * y
@@ -176,9 +177,9 @@ def pair32(radius: Word, angle: Word) -> tuple[np.float32, np.float32]:
     """Return two normal numbers, as :func:`pair64` does."""
     nats = nats32(radius)
     r = np.float32(math.sqrt(np.float32(nats + nats)))
-    # 24 bits are a number of right angles in [-1/2, 1/2), times 2^32.
-    turn = np.float32(np.int32(((angle << TWO) ^ TURN_32) & ANGLE_32))
-    sine, cosine = sincos32(np.float32(turn * (HALF_PI * UNIT_32)))
+    # 24 bits are a number of right angles in [-1/2, 1/2), times 2^30.
+    turn = np.float32(np.int32(angle & ANGLE_32)) - TURN_32
+    sine, cosine = sincos32(np.float32(turn * UNIT_ANGLE))
     quadrant = angle >> QUADRANT_32
     r = np.uint32(r.view(WORD32) ^ np.uint32(angle & SIGN_32)).view(np.float32)
     x = sine if quadrant & ONE else cosine
@@ -214,7 +215,7 @@ def normal32(a: Word, b: Word, c: Word, d: Word) -> Floats:
 def exponential64(a: Word, b: Word, c: Word, d: Word, scale: float) -> Floats:
     """Exponential numbers: minus the logarithm of a uniform one."""
     a, b = words64(a, b, c, d)
-    return scale * (0.0 - log64(open64(a))), scale * (0.0 - log64(open64(b)))
+    return scale * nats64(open64(a)), scale * nats64(open64(b))
 
 
 def exponential32(a: Word, b: Word, c: Word, d: Word) -> Floats:

@@ -18,11 +18,19 @@ template <int SLOTS>
 struct Call {
     Slot slot[SLOTS];
     Index n;
+    Index turns;  // in which each thread has an index whose values are all there
 };
 
 __device__ inline unsigned int high(Index x)
 {
     return x >> 32;
+}
+
+// A compiler would rather compute a sum anew in each use than keep it.
+__device__ inline unsigned int kept(unsigned int x)
+{
+    asm volatile("mov.b32 %0, %0;" : "+r"(x));
+    return x;
 }
 
 // What becomes of a counter's words in a round, as in xdev.compile.indexed.
@@ -38,11 +46,11 @@ struct Philox {
         }
     }
 
-    // A compiler would rather compute a sum anew in each use than keep it.
-    __device__ static unsigned int kept(unsigned int x)
+    __device__ static Index product(unsigned int a, unsigned int b)
     {
-        asm volatile("mov.b32 %0, %0;" : "+r"(x));
-        return x;
+        Index product;
+        asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
+        return product;
     }
 
     __device__ void words(Index index, Index call, Index* word) const
@@ -50,7 +58,8 @@ struct Philox {
         unsigned int a = index, b = high(index), c = call, d = high(call);
 #pragma unroll
         for (int round = 0; round < ROUNDS; ++round) {
-            const Index p = Index(a) * XDEV_MULTIPLIER_0, q = Index(c) * XDEV_MULTIPLIER_1;
+            const Index p = product(a, XDEV_MULTIPLIER_0);
+            const Index q = product(c, XDEV_MULTIPLIER_1);
             a = high(q) ^ b ^ key[round][0];
             b = q;
             c = high(p) ^ d ^ key[round][1];
@@ -65,14 +74,15 @@ struct Philox {
 
 template <class Storage, class... Parameter>
 __device__ inline void run(
-    Storage* out, Index n, Index key, Index call, Parameter... parameter)
+    Storage* out, Index n, Index turns, Index key, Index call, Parameter... parameter)
 {
     const Philox philox(key);
-    const bool aligned = chunk<Storage, LANES>::aligned(out);
-    const Index whole = n / LANES, count = whole + (n % LANES > 0);
-    const Index stride = Index(gridDim.x) * BLOCK;
+    const Index stride = Index(gridDim.x) * BLOCK, count = (n + LANES - 1) / LANES;
     Index index = Index(blockIdx.x) * BLOCK + threadIdx.x;
-    for (; index < count; index += stride) {
+    const unsigned int own = kept(turns + (index + turns * stride < count));
+    const unsigned int wide = kept(chunk<Storage, LANES>::aligned(out) ? turns : 0);
+    Storage* place = out + index * LANES;
+    for (unsigned int turn = 0; turn < own; ++turn) {
         Index word[4];
         philox.words(index, call, word);
         chunk<Storage, LANES> block;
@@ -80,15 +90,17 @@ __device__ inline void run(
             XDEV_FUNCTION(word, word + 1, word + 2, word + 3, &parameter...,
                           (block.value + K)...);
         });
-        Storage* place = out + index * LANES;
-        if (aligned && index < whole) {
+        if (turn < wide) {
             block.store(place);
         } else {
 #pragma unroll
             for (int lane = 0; lane < LANES; ++lane) {
-                if (index < whole || lane < n % LANES) place[lane] = block.value[lane];
+                const Index i = index * LANES + lane;
+                if (i < n) out[i] = block.value[lane];
             }
         }
+        index += stride;
+        place += stride * LANES;
     }
 }
 
@@ -97,7 +109,7 @@ __global__ void __launch_bounds__(BLOCK, 8)
     indexed(const __grid_constant__ Call<3 + sizeof...(Parameter)> p)
 {
     with_numbers<sizeof...(Parameter)>([&]<int... K>(numbers<K...>) {
-        run(p.slot[2 + sizeof...(Parameter)].template get<Storage*>(), p.n,
+        run(p.slot[2 + sizeof...(Parameter)].template get<Storage*>(), p.n, p.turns,
             p.slot[0].template get<Index>(), p.slot[1].template get<Index>(),
             p.slot[2 + K].template get<Parameter>()...);
     });
