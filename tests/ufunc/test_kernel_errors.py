@@ -33,7 +33,7 @@ NO_INTEGERS = [3.0, "n", None, [3], (3, 2.0), ((3,), 1.0)]
     ("key", "error", "words"),
     [
         *((key, ValueError, r"^add\[") for key in EXTENTS),
-        *((key, TypeError, "must be integers") for key in NO_INTEGERS),
+        *((key, TypeError, "are integers") for key in NO_INTEGERS),
     ],
     ids=str,
 )

@@ -275,13 +275,11 @@ class _Call:
             if shape and shape[-1] < SHORT:
                 axes.append(axes.pop(int(np.argmax(shape))))
             views = [x.transpose(axes) for x in walk.itviews]
+            loop, grain = self._loop.address, self._cost.grain
+            shape, places = views[0].shape, [x.ctypes.data for x in views]
+            steps = [*zip(*(x.strides for x in views), strict=True)]
             exceptions = threads.elements(
-                self._loop.address,
-                views[0].shape,
-                [x.ctypes.data for x in views],
-                [*zip(*(x.strides for x in views), strict=True)],
-                prod(shape),
-                grain=self._cost.grain,
+                loop, shape, places, steps, prod(shape), grain=grain
             )
             del views
         self._cost.add_parallel(perf_counter() - start, outs[0].size)
@@ -297,9 +295,8 @@ def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
     """
     if any(map(is_bfloat16, dtypes)):
         return False
-    return not all(type(x) in WEAK for x in args) or dtypes == tuple(
-        np.dtype(type(x)) for x in args
-    )
+    weak = all(type(x) in WEAK for x in args)
+    return not weak or dtypes == tuple(np.dtype(type(x)) for x in args)
 
 
 def _has_own_places(x: np.ndarray[Any, Any]) -> bool:

@@ -92,12 +92,9 @@ class Array(NamedTuple):
     def cupy(self) -> Any:
         """Return a CuPy array of the same memory: no copy, no synchronise."""
         cupy, reach, index = _optional.cupy(), self.reach, self.device
-        memory = cupy.cuda.UnownedMemory(
-            self.address + reach.low,
-            reach.high - reach.low,
-            self.owner,
-            BACKEND.current() if index is None else index,
-        )
+        place = BACKEND.current() if index is None else index
+        start, nbytes = self.address + reach.low, reach.high - reach.low
+        memory = cupy.cuda.UnownedMemory(start, nbytes, self.owner, place)
         pointer = cupy.cuda.MemoryPointer(memory, -reach.low)
         return cupy.ndarray(self.shape, self.dtype, pointer, self.strides)
 

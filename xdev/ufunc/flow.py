@@ -14,6 +14,7 @@ rounds than the first: there all names are assigned that each round assigns.
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from functools import partial, reduce
 from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -76,7 +77,8 @@ class Flow(ast.NodeVisitor):
         self._breaks, self._continues = list[State](), list[State]()
         # What each round of the loops around assigns, and what of it may be read here.
         self._rounds, self._earlier = frozenset[str](), frozenset[str]()
-        self._dtypes: dict[str, set[Any]] = {}
+        #: The dtypes that a name ever has; None among them: one is not known.
+        self.dtypes: defaultdict[str, set[Any]] = defaultdict(set)
         #: What makes ours for the function that a call calls, and what tells it apart.
         self.ours: dict[ast.Call, tuple[Any, Any]] = {}
         #: Calls of reductions of arrays that get numbers.
@@ -125,7 +127,7 @@ class Flow(ast.NodeVisitor):
         number = self.kind(value)
         if not kinds.is_number(number):
             return
-        dtypes = {dtype for name in names for dtype in self.dtypes_of(name)}
+        dtypes = {dtype for name in names for dtype in self.dtypes[name]}
         dtypes = dtypes or {kinds.native(number)}
         whole = type(number) is int and all(kinds.is_dtype(d, "iu") for d in dtypes)
         if whole and len(dtypes) > 1:
@@ -139,10 +141,6 @@ class Flow(ast.NodeVisitor):
             for each in ast.walk(node):
                 if self.wanted.get(each, each) is None:
                     del self.wanted[each]
-
-    def dtypes_of(self, name: str) -> set[Any]:
-        """Return the dtypes that a name ever has; None among them: one is not known."""
-        return self._dtypes.get(name, set())
 
     def visit(self, node: ast.AST) -> Kind:
         """Go through a statement, or find an expression's kind; not where none runs."""
@@ -307,7 +305,7 @@ class Flow(ast.NodeVisitor):
         if (assigned := self._state.assigned) is not None:
             self._state = State(self._state.kinds, assigned | {name})
         if kind is None or kinds.is_dtype(kind):
-            self._dtypes.setdefault(name, set()).add(kind)
+            self.dtypes[name].add(kind)
 
     def _bind(
         self, target: ast.expr, kind: Kind, value: ast.expr | None = None

@@ -406,10 +406,8 @@ class CoreLoops:
         with grids.on_device(arrays, name) as place, grids.ordered(arrays):
             results = self._compute(place, inputs, outputs, options)
         whole = tuple(
-            grids.returned(result.owner, given, function, k, subok)
-            if owner is None
-            else owner
-            for k, (owner, result) in enumerate(zip(owners, results, strict=True))
+            grids.returned(y.owner, given, function, k, subok) if x is None else x
+            for k, (x, y) in enumerate(zip(owners, results, strict=True))
         )
         return whole if len(whole) > 1 else whole[0]
 

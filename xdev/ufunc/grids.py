@@ -102,9 +102,7 @@ def _integers(values: Any, name: str) -> tuple[int, ...]:
     try:
         return tuple(map(index, values if isinstance(values, tuple) else (values,)))
     except TypeError:
-        message = (
-            f"{name}[…]: extents and blocks must be integers, not {quoted(values)}"
-        )
+        message = f"{name}[…]: extents and blocks are integers, not {quoted(values)}"
         raise TypeError(message) from None
 
 

@@ -385,9 +385,8 @@ class Bound:
 
 
 def _may_write(node: ast.AST) -> bool:
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.ctx, ast.Store)
-    return isinstance(node, ast.Call | ast.AugAssign)
+    element = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    return element or isinstance(node, ast.Call | ast.AugAssign)
 
 
 def _is_exactly(x: Any, array: type) -> bool:

@@ -175,7 +175,7 @@ class _Rewriter(ast.NodeTransformer):
         # In loops compilers begin with the types of names before them: unsigned
         # integers that turn signed there would become floats.
         signed = kinds.is_dtype(own, "i") and kinds.is_dtype(kind, "i")
-        dtypes = self._flow.dtypes_of(getattr(node, "id", "")) if signed else ()
+        dtypes = self._flow.dtypes[getattr(node, "id", "")] if signed else ()
         turned = any(kinds.is_dtype(dtype, "u") for dtype in dtypes)
         return self._cast(new, own) if turned else new
 
@@ -347,9 +347,8 @@ class Plain(ast.NodeTransformer):
             bound = bounds.get(name, ast.Constant(None))
             if not (isinstance(bound, ast.Constant) and bound.value is None):
                 called = self._scope.name(node, of_two.__name__, of_two)
-                clipped = ast.copy_location(
-                    ast.Call(called, [clipped, bound], []), node
-                )
+                clipped = ast.Call(called, [clipped, bound], [])
+                ast.copy_location(clipped, node)
         return clipped
 
     def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:

@@ -111,10 +111,9 @@ def excerpt(code: CodeType) -> Excerpt | None:
     """Return the lines of a file that a function's source is in, None if none is."""
     for text in _texts(code):
         if (source := _within(text, code)) is not None:
-            before = [
-                s for s in ast.parse(text).body if first_line(s) <= code.co_firstlineno
-            ]
-            first, last = first_line(before[-1]), before[-1].end_lineno
+            body, line = ast.parse(text).body, code.co_firstlineno
+            own = [each for each in body if first_line(each) <= line][-1]
+            first, last = first_line(own), own.end_lineno
             lines = text.split("\n")[first - 1 : last]
             lines += [f"import {name}" for name in source.imports]
             return code.co_filename, first, "\n".join(lines)
@@ -201,15 +200,14 @@ def _content(code: CodeType) -> tuple[object, ...]:
 
     Constants are told by their texts: 0.0 equals -0.0, and (1,) equals (True,).
     """
-    constants = [
-        _content(each)
-        if isinstance(each, CodeType)
-        else sorted(map(repr, each))
-        if isinstance(each, frozenset)
-        else repr(each)
-        for each in code.co_consts
-    ]
-    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants
+
+    def told(x: object) -> object:
+        if isinstance(x, CodeType):
+            return _content(x)
+        return sorted(map(repr, x)) if isinstance(x, frozenset) else repr(x)
+
+    names = code.co_names, code.co_varnames, code.co_freevars
+    return code.co_code, names, [*map(told, code.co_consts)]
 
 
 def compiled(source: FunctionSource, like: CodeType) -> CodeType:
