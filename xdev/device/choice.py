@@ -6,7 +6,7 @@ import inspect
 import math
 import operator
 import sys
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, cast, final
@@ -198,11 +198,10 @@ def _interned(type_: str, index: int, library: str | None) -> Device:
 
 def names_device(thing: object) -> bool:
     """Say whether an object is a device, or its name."""
-    try:
+    with suppress(ConfigurationError):
         _parse(thing)
-    except ConfigurationError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _parse(name: object, library: str | None = None) -> tuple[str, int, str | None]:
@@ -248,7 +247,7 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
     """Return (type, index, library) of a library's or a backend's device object."""
     kind = type(native)
     name = _owners.get(kind)
-    try:
+    with suppress(AttributeError, LookupError, ValueError):
         if name is None:
             top, all_ = kind.__module__.partition(".")[0], registry.backends()
             name = next((name for name in all_ if top in all_[name].libraries), None)
@@ -261,8 +260,6 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
         library = library_of_type(kind)
         if library is not None:
             return *LIBRARIES[library].place(native), library
-    except (AttributeError, ValueError):
-        pass
     way = "an xdev.Device, or a device object of the array's library"
     if hasattr(native, "dtype"):
         way += "; to_device(x, device) takes it second, adapt(device, x) first"

@@ -238,10 +238,9 @@ def _mismatch(name: str, arrays: Labelled, odd: str, where: Device) -> Exception
             beside = f"{label} ({type_name(x)})"
             ways.append(f"xdev.to_device({label}, '{there}')")
             break
-    return DeviceMismatchError(
-        f"{name} got arrays of two devices: {odd} ({type_name(arrays[odd])}) is on "
-        f"{there}, {beside} is on {where}; move one, {' or '.join(ways)}"
-    )
+    both = f"{odd} ({type_name(arrays[odd])}) is on {there}, {beside} is on {where}"
+    text = f"{name} got arrays of two devices: {both}; move one, {' or '.join(ways)}"
+    return DeviceMismatchError(text)
 
 
 def _device(x: Any) -> Device | str:

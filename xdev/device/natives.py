@@ -67,11 +67,9 @@ class Jax:
 
     def place(self, native: Any) -> tuple[str, int]:
         """Read ``jax.Device``."""
-        kinds = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}
-        if native.platform not in kinds:
-            raise ValueError(native.platform)
+        type = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}[native.platform]
         number = native.local_hardware_id
-        return kinds[native.platform], native.id if number is None else int(number)
+        return type, native.id if number is None else int(number)
 
     def _all(self, type: str) -> dict[int, Any]:
         jax = _optional.jax()

@@ -130,10 +130,10 @@ def refusal(state: PoolState, nbytes: int, library: str = "") -> OutOfMemoryErro
     return OutOfMemoryError(state.name, nbytes, *held, holders, library)
 
 
-def _taken(queue: deque[T]) -> Iterator[T]:
+def taken(queue: deque[T]) -> Iterator[T]:
     """Take out what is in a queue now."""
     for _ in range(len(queue)):
-        with suppress(IndexError):  # a finalizer in this thread was faster
+        with suppress(IndexError):  # another thread was faster, or a finalizer
             yield queue.popleft()
 
 
@@ -170,11 +170,11 @@ class DeferredFrees:
         source = self._state.source
         # An event of a stream that joined a capture would be part of the graph, and to
         # ask whether it is done ends the capture.
-        for chunk in () if live_streams.captured else _taken(self._dropped):
+        for chunk in () if live_streams.captured else taken(self._dropped):
             events = [source.record(use) for use in chunk.uses or ()]
             self._state.count("events", len(events))
             self._recorded.append((events, chunk))
-        for events, chunk in _taken(self._recorded):
+        for events, chunk in taken(self._recorded):
             if all(map(source.done, events)):
                 self._state.decide(partial(self._put, chunk))
             else:

@@ -52,10 +52,9 @@ def cuda_name(index: int = 0) -> str | None:
     if sys.modules.get("cupy") is None:
         return None
     runtime = _optional.cupy().cuda.runtime
-    try:
+    with suppress(RuntimeError):  # CUDARuntimeError: no driver, no device
         return str(runtime.getDeviceProperties(index)["name"].decode())
-    except RuntimeError:  # CUDARuntimeError: no driver, no device
-        return None
+    return None
 
 
 def device_name(device: Device) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import final
@@ -17,11 +18,10 @@ SCALES = (1, 1e3, 1e6, 1e9)
 
 def encodable(text: str, fallback: str) -> str:
     """Return ``text`` if standard output can carry it, else ``fallback``."""
-    try:
+    with suppress(UnicodeEncodeError, LookupError):
         text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return fallback
-    return text
+        return text
+    return fallback
 
 
 def plus_minus() -> str:

@@ -313,10 +313,8 @@ def as_array(x: Any) -> Any:
         where.require()
         with registry.backend("cuda").use(where.index):  # the exporter orders streams
             return _optional.cupy().from_dlpack(x)
-    try:
+    with suppress(TypeError):
         return np.asarray(memoryview(x))
-    except TypeError:
-        pass
     raise _no_array(x)
 
 

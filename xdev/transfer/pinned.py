@@ -37,6 +37,7 @@ from xdev.memory.arrays import (
     lease_of,
     pinned_array,
 )
+from xdev.memory.reclamation import taken
 from xdev.memory.sources.cuda import PinnedSource, on_device
 from xdev.transfer.copies import numpys, refuse_mask
 
@@ -219,11 +220,7 @@ def leased_chunk(x: Array) -> Chunk | None:
 
 def drop_done() -> None:
     """Let go of what was kept for copies that are done."""
-    for _ in range(len(_under_way)):
-        try:
-            event, others = _under_way.popleft()
-        except IndexError:  # another thread was faster
-            return
+    for event, others in taken(_under_way):
         if not event.done:
             _under_way.append((event, others))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -235,10 +235,9 @@ def device_pool(index: int) -> Pool:
 
 def miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int] | None:
     """Return what C functions are to hand out where their lists are empty, or None."""
-    try:
+    with suppress(OutOfMemoryError):
         return pool.take_for_c(nbytes, stream)
-    except OutOfMemoryError:
-        return None
+    return None
 
 
 def _present(name: str) -> bool:
