@@ -67,9 +67,9 @@ class Jax:
 
     def place(self, native: Any) -> tuple[str, int]:
         """Read ``jax.Device``."""
-        type = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}[native.platform]
+        kind = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}[native.platform]
         number = native.local_hardware_id
-        return type, native.id if number is None else int(number)
+        return kind, native.id if number is None else int(number)
 
     def _all(self, type: str) -> dict[int, Any]:
         jax = _optional.jax()
