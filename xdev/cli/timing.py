@@ -48,6 +48,7 @@ class Stage:
 
     def __init__(self, n: int, dtype: np.dtype[Any], device: Device) -> None:
         self.n, self.dtype, self.device = n, dtype, device
+        self.ufunc = xdev.vectorize(add)
 
     @cached_property
     def host(self) -> Triple:
@@ -73,11 +74,6 @@ class Stage:
     def numba_arrays(self) -> Triple:
         """The same as Numba device arrays."""
         return tuple(map(_optional.numba_cuda().to_device, self.host))
-
-    @cached_property
-    def ufunc(self) -> Any:
-        """The function by xdev, of every device."""
-        return xdev.vectorize(add)
 
     @cached_property
     def numba(self) -> Any:

@@ -147,19 +147,6 @@ def _diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
     return _optional.dask_array().diff(whole, n=n, axis=axis)
 
 
-def _repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
-    if not isinstance(repeats, int | np.integer):
-        raise not_over_blocks("repeat", "the counts are an array")
-    return _optional.dask_array().repeat(x, repeats, axis=axis)
-
-
-def _reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
-    try:
-        return _xp().reshape(x, shape, copy=copy)
-    except NotImplementedError as error:
-        raise not_over_blocks("reshape", _first_line(error), "x.rechunk(-1)") from error
-
-
 def _searchsorted(x1: Any, x2: Any, **options: Any) -> Any:
     xp = _xp()
     values = xp.asarray(x2)
@@ -196,8 +183,6 @@ MENDED: dict[str, Function] = {
     "linalg.matrix_rank": _matrix_rank,  # asks Dask's svd for what it has not
     "linalg.svd": _svd,  # gives a plain tuple
     "linalg.svdvals": lambda x: _svd(x).S,  # array_api_compat asks for full matrices
-    "repeat": _repeat,  # says less
-    "reshape": _reshape,  # has no way out
     "searchsorted": _searchsorted,  # takes no number, and no 0-d array
     "take": _take,  # needs an axis
 }
@@ -229,9 +214,15 @@ class DaskLibrary(Library):
         if name in TRANSFORMS:  # they need all of an axis at once
             return functools.partial(_transform, name)
         own, lift = _dasks(name), engine.lift
-        return lambda *args, **options: own(
-            *map(lift, args), **{key: lift(value) for key, value in options.items()}
-        )
+
+        def across(*args: Any, **options: Any) -> Any:
+            lifted = {key: lift(value) for key, value in options.items()}
+            try:
+                return own(*map(lift, args), **lifted)
+            except NotImplementedError as error:
+                raise not_over_blocks(name, _first_line(error)) from error
+
+        return across
 
     def device(self, x: Any) -> object:
         """Return the device of the chunks."""

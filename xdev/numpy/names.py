@@ -86,9 +86,8 @@ def _making(name: str) -> Callable[..., Any]:
         if order != "C":
             numpys(0, order=order)  # which refuses what is none
         if order in ("F", "f") and not isinstance(shape, int):
-            extents = tuple(shape)[::-1]
-            axes = tuple(range(len(extents)))[::-1]
-            return xp.permute_dims(own(extents, dtype=kind, device=at), axes)
+            out = own(tuple(shape)[::-1], dtype=kind, device=at)
+            return xp.permute_dims(out, tuple(range(out.ndim))[::-1])
         return own(shape, dtype=kind, device=at)
 
     make.__name__ = make.__qualname__ = name
