@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -297,9 +298,14 @@ class StandardDefinition(Definition):
                 f"its result depends on their order. Copy them, xdev.to_numpy(x)"
             )
 
-    def cpu_loops(self, ufunc: Ufunc) -> _NumPyLoops:  # noqa: ARG002
-        """Return NumPy's own."""
-        return _NumPyLoops(self)
+    def cpu_loops(self, ufunc: Ufunc) -> SimpleNamespace:  # noqa: ARG002
+        """Return the methods of NumPy's ufunc."""
+        own: Any = self.numpy
+
+        def fold(name: str, inputs: Args, **keywords: Any) -> Any:
+            return getattr(own, name)(*inputs, **keywords)
+
+        return SimpleNamespace(at=own.at, reduce=own.reduce, fold=fold)
 
     # What CUDA compiles.
 
@@ -392,21 +398,6 @@ class _NumPyCall:
         for out in outs:
             if isinstance(error, TypeError | ValueError):
                 NUMPY.refuse(function.key, list(values), out, out.shape)
-
-
-@final
-class _NumPyLoops:
-    """A function's methods on NumPy arrays: those of NumPy's ufunc."""
-
-    def __init__(self, function: StandardDefinition) -> None:
-        ufunc: Any = function.numpy
-        self._ufunc, self.at, self.reduce = ufunc, ufunc.at, ufunc.reduce
-
-    def fold(
-        self, name: str, inputs: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
-    ) -> Any:
-        """Do what a folding method does."""
-        return getattr(self._ufunc, name)(*inputs, axis, dtype, out, **keywords)
 
 
 def _by_keyword(function: Any) -> Function:
