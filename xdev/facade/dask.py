@@ -307,7 +307,8 @@ class CollectionFactory(Factory):
         if stop is None:
             start, stop = 0, start
         count = max(0, math.ceil((stop - start) / step))
-        kind = to_numpy_dtype(dtype) if dtype else _kind(start, stop, step)
+        ends = (np.arange(x, x, step) for x in (start, stop))
+        kind = to_numpy_dtype(dtype) if dtype else np.result_type(*ends)
         return self._collection(count, kind, _range, start, step)
 
     def linspace(
@@ -411,11 +412,6 @@ def _diagonal(device: str, dtype: Any, k: int, window: Window) -> Any:
     shifted = k + rows.start - columns.start
     n_rows, n_cols = _shape(window)
     return facade.eye(n_rows, n_cols, shifted, dtype, device=device)
-
-
-def _kind(start: Any, stop: Any, step: Any) -> np.dtype[Any]:
-    """Return the data type of a range, of which no element is made."""
-    return np.result_type(np.arange(start, start, step), np.arange(stop, stop, step))
 
 
 def _range(device: str, dtype: Any, start: Any, step: Any, window: Window) -> Any:

@@ -57,7 +57,7 @@ class NamespaceInfo:
     def capabilities(self) -> dict[str, Any]:
         """Return what the default device's library can do, by the standard's names."""
         where = coming_default()
-        capabilities: dict[str, Any] = _info(where).capabilities()
+        capabilities: dict[str, Any] = _info(where)[0].capabilities()
         if where.library is None:  # NumPy 2.3 lacks it
             capabilities.setdefault("max dimensions", MAX_DIMENSIONS)
         return capabilities
@@ -85,8 +85,8 @@ class NamespaceInfo:
         ConfigurationError, DeviceUnavailableError
             There is no such device, or it cannot be used.
         """
-        where = _usable(device)
-        return _info(where).default_dtypes(device=_place(where))
+        info, place = _info(_usable(device))
+        return info.default_dtypes(device=place)
 
     def dtypes(
         self, *, device: object = None, kind: str | tuple[str, ...] | None = None
@@ -107,8 +107,8 @@ class NamespaceInfo:
         ValueError
             There is no such kind.
         """
-        where = _usable(device)
-        return _info(where).dtypes(device=_place(where), kind=kind)
+        info, place = _info(_usable(device))
+        return info.dtypes(device=place, kind=kind)
 
     def devices(self) -> tuple[Any, ...]:
         """Return the devices that can be used now.
@@ -131,20 +131,13 @@ def _usable(device: object) -> Device:
     return chosen
 
 
-def _info(device: Device) -> Any:
-    """Return the inspection object of the library that serves a device."""
-    if device.library is not None:
-        return namespace(device).__array_namespace_info__()
-    if device.type in LIKE_NUMPY:
-        return np.__array_namespace_info__()
-    library: Any = importlib.import_module(backend(device.type).libraries[0])
-    return library.__array_namespace_info__()
-
-
-def _place(device: Device) -> Any:
-    """Return the device in terms of that library; NumPy's knows the host only."""
-    own = device.library is None and device.type in LIKE_NUMPY
-    return None if own else device.native
+def _info(device: Device) -> tuple[Any, Any]:
+    """Return what a device's library says of it, and what that calls the device."""
+    if device.library is None and device.type in LIKE_NUMPY:
+        return np.__array_namespace_info__(), None  # which knows the host only
+    owner = device.library and namespace(device)
+    library: Any = owner or importlib.import_module(backend(device.type).libraries[0])
+    return library.__array_namespace_info__(), device.native
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 - the standard's name
