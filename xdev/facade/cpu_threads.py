@@ -168,12 +168,10 @@ _add: Any = np.add.reduce
 _sum = reduction(np.add)
 
 
-def mean(plain: Function, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+def mean(plain: Function, x: Any, **options: Any) -> Any:
     """Average floats; NumPy those that it computes in another type."""
-    count = folded_count(x, axis)
-    if not count:
-        return plain(x, axis=axis, keepdims=keepdims)
-    return _sum(_add, x, axis=axis, keepdims=keepdims) / x.dtype.type(count)
+    count = folded_count(x, options["axis"])
+    return _sum(_add, x, **options) / count if count else plain(x, **options)
 
 
 def _sum_of_squares(x: Any, center: float) -> Any:

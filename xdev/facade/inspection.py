@@ -361,15 +361,11 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     >>> xdev.result_type(xdev.int8, xdev.asarray([1.0], dtype=xdev.float32), 3)
     dtype('float32')
     """
-    if arrays_and_dtypes:
-        function = dispatch.dispatch_alike("result_type", arrays_and_dtypes)
-        if function is not None:
-            return function(*arrays_and_dtypes)
-    return _promoted(arrays_and_dtypes)
-
-
-def _promoted(things: tuple[Any, ...]) -> Any:
-    """Promote by the first library but NumPy among the arrays, or the data types."""
+    things = arrays_and_dtypes
+    function = dispatch.dispatch_alike("result_type", things)
+    if function is not None:
+        return function(*things)
+    # Of the libraries but NumPy it is the first one's, among the arrays if there are.
     owners = [
         dispatch.owner_of(thing, "result_type", f"argument {index}")
         for index, thing in enumerate(things)
