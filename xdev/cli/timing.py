@@ -62,8 +62,7 @@ class Stage:
     @cached_property
     def arrays(self) -> Triple:
         """The same as arrays of xdev on the device."""
-        copy = partial(xdev.asarray, device=self.device, copy=True)
-        return tuple(map(copy, self.host))
+        return tuple(xdev.asarray(x, device=self.device, copy=True) for x in self.host)
 
     @cached_property
     def cupy_arrays(self) -> Triple:
