@@ -12,7 +12,7 @@ import pytest
 import xdev
 from xdev import _config, _optional, native
 from xdev.cli import doctor, main
-from xdev.compile import cubins
+from xdev.compile import compilers, cubins
 from xdev.device import cuda
 
 GIB = 2**30
@@ -74,14 +74,14 @@ def nothing_of_cuda(m):
 def no_numba_cuda(m):
     m.machine("cupy_cuda13x")
     m.patch.setattr(_optional, "installed", lambda _: False)
-    m.patch.setattr(cubins, "adapter", cubins.adapter.__wrapped__)
+    m.patch.setattr(compilers, "adapter", compilers.adapter.__wrapped__)
 
 
 def old_linker(m):
     m.machine("cupy_cuda13x", nvvm="13.0")
     bound = {"nvjitlink": (13, 0), "nvrtc": (13, 1)}
     m.patch.setattr(cubins, "_bound", bound.get)
-    m.patch.setattr(cubins, "adapter", lambda: None)
+    m.patch.setattr(compilers, "adapter", lambda: None)
 
 
 def new_numpy(m):

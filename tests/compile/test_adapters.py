@@ -22,12 +22,12 @@ if not all(map(_optional.installed, ("cupy", "numba_cuda"))):
     pytest.skip("needs numba-cuda and CuPy: the group cuda", allow_module_level=True)
 
 
-@pytest.fixture(params=cubins.ADAPTERS)
+@pytest.fixture(params=compilers.ADAPTERS)
 def adapter(request, monkeypatch):
     if not _optional.installed(request.param):
         pytest.skip(f"needs {request.param}: the group cuda")
-    ltoir = getattr(compilers, cubins.ADAPTERS[request.param])
-    monkeypatch.setattr(cubins, "adapter", lambda: ltoir)
+    ltoir = compilers.ADAPTERS[request.param]
+    monkeypatch.setattr(compilers, "adapter", lambda: ltoir)
     return ltoir
 
 
@@ -40,7 +40,7 @@ def cubin(function, inputs, outputs, capability=(9, 0)):
     operands = [Operand("Linear", d, d) for d in inputs]
     operands += [Operand("Output", d, d) for d in outputs]
     kernel = Elementwise(tuple(operands))
-    return cubins.cubin(kernel, function, inputs, outputs, capability)
+    return compilers.cubin(kernel, function, inputs, outputs, capability)
 
 
 def total(x, y):
@@ -170,10 +170,10 @@ def test_the_one_that_is_installed_is_chosen(monkeypatch):
         ({"numba_cuda_mlir"}, compilers.mlir_ltoir),
     ):
         monkeypatch.setattr(_optional, "installed", installed.__contains__)
-        assert cubins.adapter.__wrapped__() is chosen
+        assert compilers.adapter.__wrapped__() is chosen
     monkeypatch.setattr(_optional, "installed", lambda _: False)
     with pytest.raises(DeviceUnavailableError, match="pip install"):
-        cubins.adapter.__wrapped__()
+        compilers.adapter.__wrapped__()
 
 
 WITHOUT_A_NAME = """

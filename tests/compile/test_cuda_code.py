@@ -9,6 +9,7 @@ import pytest
 import xdev
 from xdev import _config, _optional, atomic
 from xdev.compile import grid as grid_code
+from xdev.compile.compilers import cubin
 from xdev.compile.cubins import (
     STATISTICS,
     Elementwise,
@@ -17,7 +18,6 @@ from xdev.compile.cubins import (
     Scan,
     Scatter,
     computed,
-    cubin,
 )
 from xdev.compile.grid import Argument, Grid
 from xdev.ufunc.generalized import CoreFunction, Layout

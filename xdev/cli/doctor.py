@@ -14,7 +14,7 @@ import numpy as np
 
 from xdev import _config, _disk_cache, _optional, native
 from xdev.cli import info
-from xdev.compile import cubins
+from xdev.compile import compilers, cubins
 from xdev.device import Device, cuda, devices
 from xdev.errors import ConfigurationError, DeviceUnavailableError
 from xdev.memory import registry
@@ -208,7 +208,7 @@ def gpu() -> Iterator[Problem]:
 def compiler() -> Iterator[Problem]:
     """Look for numba-cuda, and whether the compiler's parts fit together."""
     if _cupy_wheels():
-        cubins.adapter()
+        compilers.adapter()
         cubins.check()
     else:
         yield SKIPPED, "CuPy is not installed", ""

@@ -1,8 +1,7 @@
 """Numba, and its kin for CUDA: a scalar function becomes an inner loop, or LTO-IR.
 
 On the CPU a function is typed, and is made the inner loop of a ufunc. On CUDA one of
-two adapters makes LTO-IR of it, for numba-cuda or its successor;
-:mod:`~xdev.compile.cubins` chooses.
+two adapters makes LTO-IR of it, for numba-cuda or its successor.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import importlib
 import re
 from contextlib import contextmanager
 from dis import get_instructions
+from functools import cache
 from itertools import count
 from threading import get_ident
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ from xdev.compile import cubins, digests, errors, loops, numpy_functions
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
 from xdev.compile.formulas import Dtypes, computed, is_half, stored
 from xdev.compile.loops import CALLING, Body, Emitter, LoopOperand, Work
+from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -404,3 +405,42 @@ def _elementwise(function: Any, nin: int, nout: int) -> Callable[..., None]:
     exec("\n".join(lines), namespace)  # noqa: S102 - names and numbers of our own
     loop: Callable[..., None] = namespace["elementwise"]
     return loop
+
+
+# Of which compiler code for CUDA is: numba-cuda before its heir.
+ADAPTERS = {"numba_cuda": ltoir, "numba_cuda_mlir": mlir_ltoir}
+
+
+@cache
+def adapter() -> Callable[..., bytes]:
+    """Return the adapter to the compiler that is installed, as :func:`ltoir`.
+
+    Where there is none, DeviceUnavailableError has the command that installs one.
+    """
+    # Numba itself still has a module numba.cuda, an old one.
+    for name, compiler in ADAPTERS.items():
+        if _optional.installed(name):
+            return compiler
+    message = f"{' and '.join(ADAPTERS)} are missing: {_optional.CUDA_EXTRA}"
+    raise DeviceUnavailableError(message)
+
+
+def cubin(
+    kernel: cubins.Template,
+    function: Callable[..., Any],
+    inputs: Dtypes,
+    outputs: Dtypes,
+    capability: tuple[int, int],
+    *,
+    fastmath: bool = False,
+) -> tuple[bytes, str]:
+    """Compile a scalar function into a kernel: a cubin, and a name. No GPU is needed.
+
+    Parameters and errors are those of :func:`ltoir`, and DeviceUnavailableError, where
+    CUDA's compiler is missing or its parts do not fit.
+    """
+    code = adapter()(function, inputs, outputs, capability, fastmath=fastmath)
+    entry, macros = kernel.entry, kernel.macros()
+    return cubins.build(
+        kernel.template, entry, macros, code, capability, fastmath=fastmath
+    )

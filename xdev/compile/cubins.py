@@ -234,25 +234,6 @@ def defined(values: Mapping[str, object]) -> Macros:
     return [(f"XDEV_{name}", str(value)) for name, value in values.items()]
 
 
-def cubin(
-    kernel: Template,
-    function: Callable[..., Any],
-    inputs: Dtypes,
-    outputs: Dtypes,
-    capability: tuple[int, int],
-    *,
-    fastmath: bool = False,
-) -> tuple[bytes, str]:
-    """Compile a scalar function into a kernel: a cubin, and a name. No GPU is needed.
-
-    Parameters and errors are those of :func:`xdev.compile.compilers.ltoir`, and
-    DeviceUnavailableError, where CUDA's compiler is missing or its parts do not fit.
-    """
-    code = adapter()(function, inputs, outputs, capability, fastmath=fastmath)
-    entry, macros = kernel.entry, kernel.macros()
-    return build(kernel.template, entry, macros, code, capability, fastmath=fastmath)
-
-
 def build(
     template: str,
     entry: str,
@@ -349,26 +330,7 @@ PACKAGES = {
     "numba-cuda": ("numba_cuda", "numba_cuda_mlir"),
 }
 CUDA_12 = 12  # whose packages have its number in their names
-# Each compiler's adapter in xdev.compile.compilers; the first one installed serves.
-ADAPTERS = {"numba_cuda": "ltoir", "numba_cuda_mlir": "mlir_ltoir"}
 LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
-
-
-@cache
-def adapter() -> Callable[..., bytes]:
-    """Return the adapter to the compiler that is installed, as ``compilers.ltoir``.
-
-    Where there is none, DeviceUnavailableError has the command that installs one.
-    """
-    # Numba itself still has a module numba.cuda, an old one.
-    name = next((name for name in ADAPTERS if _optional.installed(name)), None)
-    if name is None:
-        message = f"{' and '.join(ADAPTERS)} are missing: {_optional.CUDA_EXTRA}"
-        raise DeviceUnavailableError(message)
-    compiler: Callable[..., bytes] = getattr(
-        importlib.import_module("xdev.compile.compilers"), ADAPTERS[name]
-    )
-    return compiler
 
 
 @cache

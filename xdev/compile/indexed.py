@@ -161,7 +161,7 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
         reads = (*[WORD] * WORDS, *parameters)
         writes = (result,) * kernel.lanes
         function = closed(kernel.function)
-        code = cubins.adapter()(function, reads, writes, capability)
+        code = compilers.adapter()(function, reads, writes, capability)
         numbers = {"LANES": kernel.lanes, **CONSTANTS}
         macros = cubins.function_macros(numbers, reads, writes)
         types = ",".join(map(cpp_name, (result, *parameters)))

@@ -370,10 +370,10 @@ class Specialisation:
         """Compile a kernel: its cubin and name."""
         if self.recipe is not None:
             return self.recipe(kernel, capability, fastmath)
-        from xdev.compile import cubins  # not where CPUs are all there is
+        from xdev.compile import compilers  # not where the code is on disk
 
         types = self.inputs, self.outputs
-        return cubins.cubin(
+        return compilers.cubin(
             kernel, self.function, *types, capability, fastmath=fastmath
         )
 
