@@ -15,6 +15,26 @@ CALLS = {
     "a compiled ufunc": "xp.vectorize(lambda x: x.missing)(np.ones(3))",
     "an assertion": "xp.testing.assert_allclose(np.ones(3), np.zeros(3))",
 }
+#: Whose cause is a library's wording of the same.
+REWORDED = {
+    "an out of another data type": "xp.add(x, x, out=np.zeros(3, int))",
+    "an out of another data type of a ufunc": "f(x, x, out=np.zeros(3, int))",
+    "an out of another shape": "f(x, x, out=np.zeros(4))",
+    "a list as out of a ufunc": "f(x, x, out=[0, 0, 0])",
+    "shapes that do not broadcast": "f(x, np.ones(4))",
+    "a device as data type": "xp.zeros(3, 'fake')",
+    "no data type": "xp.zeros(3, dtype='float23')",
+    "a read-only array": "k[3](np.broadcast_to(x, 3))",
+}
+FUNCTIONS = """
+x = np.ones(3)
+@xp.vectorize
+def f(x, y):
+    return x + y
+@xp.kernel
+def k(i, x):
+    x[i] = 0
+"""
 IMPORTS = "import numpy as np\nimport xdev as xp\n"
 CAUSES = """
 try:
@@ -92,6 +112,13 @@ def test_debug_shows_every_frame_and_an_invalid_one_hides_no_error(run):
     _, text = run(call, XDEV_DEBUG="perhaps")
     assert "Error: " in text
     assert "Error in sys.excepthook" not in text
+
+
+@pytest.mark.parametrize("call", REWORDED.values(), ids=REWORDED)
+def test_what_an_error_rewords_is_left_out(call, run):
+    frames, text = run(FUNCTIONS + call)
+    assert frames == [MINE, "xdev"]
+    assert text.count("Traceback") == 1
 
 
 @pytest.mark.parametrize("what", SOURCES)

@@ -1,5 +1,6 @@
 """Tracebacks as users read them: their own lines, and one of xdev's where it is called.
 
+Where an error of xdev's says in its own words what a library's said, it is shown alone.
 Nothing is done before an error is shown, and an error keeps all of its frames: only the
 interpreter's and IPython's printing leave frames out. Under ``XDEV_DEBUG=1`` they show
 all, and so does whoever set an own ``sys.excepthook``.
@@ -8,6 +9,7 @@ all, and so does whoever set an own ``sys.excepthook``.
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +49,10 @@ def install_in(shell: Any) -> None:
     original = shell.showtraceback
 
     def showtraceback(exc_tuple: Any = None, *args: Any, **keywords: Any) -> Any:
-        hide((exc_tuple or sys.exc_info())[1])
-        return original(exc_tuple, *args, **keywords)
+        error = (exc_tuple or sys.exc_info())[1]
+        hide(error)
+        with _without_wordings(error):
+            return original(exc_tuple, *args, **keywords)
 
     shell.showtraceback = showtraceback
 
@@ -66,7 +70,8 @@ def show(
             for each, frames in whole:
                 each.__traceback__ = _filtered(frames)
             traceback = _filtered(traceback)
-        (display or sys.__excepthook__)(kind, error, traceback)
+        with _without_wordings(error):
+            (display or sys.__excepthook__)(kind, error, traceback)
     finally:
         for each, frames in whole:
             each.__traceback__ = frames
@@ -87,6 +92,42 @@ def frames_from(error: BaseException, filename: str) -> TracebackType | None:
     while frames and frames.tb_frame.f_code.co_filename != filename:
         frames = frames.tb_next
     return frames
+
+
+@contextmanager
+def _without_wordings(error: BaseException | None) -> Iterator[None]:
+    """Leave out, for now, the causes that errors of xdev's reword."""
+    links = [
+        (each, each.__cause__, each.__suppress_context__)
+        for each in _linked(error)
+        if _rewords(each) and not _shows_all()
+    ]
+    for each, *_ in links:
+        each.__cause__ = None  # which suppresses the context too
+    try:
+        yield
+    finally:
+        for each, cause, is_suppressed in links:
+            each.__cause__, each.__suppress_context__ = cause, is_suppressed
+
+
+def _rewords(error: BaseException) -> bool:
+    """Say whether xdev raised an error for a library's, with no user's code between."""
+    cause = error.__cause__ or error.__context__
+    behind = {package for each in _linked(cause) for package in _packages(each)}
+    return (
+        isinstance(cause, TypeError | ValueError)
+        and _packages(error)[-1:] == ["xdev"]
+        and behind <= LIBRARIES | {"xdev"}
+    )
+
+
+def _packages(error: BaseException) -> list[str]:
+    return [_package(entry) for entry, _ in _entries(error.__traceback__)]
+
+
+def _package(entry: TracebackType) -> str:
+    return str(entry.tb_frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _shows_all() -> bool:
@@ -110,7 +151,9 @@ def _linked(error: BaseException | None) -> Iterator[BaseException]:
             waiting += each.exceptions
 
 
-def _entries(traceback: TracebackType | None) -> list[tuple[TracebackType, bool]]:
+def _entries(
+    traceback: TracebackType | None,
+) -> list[tuple[TracebackType, bool]]:
     """Return a traceback's entries, and whether each is to be shown.
 
     Of entries of xdev, with those of libraries that it calls, only the last one of xdev
@@ -119,8 +162,7 @@ def _entries(traceback: TracebackType | None) -> list[tuple[TracebackType, bool]
     entries: list[tuple[TracebackType, bool]] = []
     last = None  # of xdev, in this run of entries
     while traceback is not None:
-        name = str(traceback.tb_frame.f_globals.get("__name__"))
-        package = name.partition(".")[0]
+        package = _package(traceback)
         if package == "xdev":
             if last is not None:
                 entries[last] = entries[last][0], False
