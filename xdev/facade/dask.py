@@ -21,15 +21,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev import _optional, facade
 from xdev.device import Device, device_of
 from xdev.errors import ConfigurationError, quoted
-from xdev.facade.backends import (
-    Factory,
-    Library,
-    as_shape,
-    dtype_of_number,
-    first_in,
-    to_library_dtype,
-    to_numpy_dtype,
-)
+from xdev.facade import backends
+from xdev.facade.backends import Factory, Library
 from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import TRANSFORMS, dispatch, factory
 from xdev.facade.elementwise import __test__ as ufuncs_by_name
@@ -228,10 +221,6 @@ class DaskLibrary(Library):
         """Return the device of the chunks."""
         return engine.chunk(x)[1]
 
-    def dtype(self, dtype: DType) -> DType:
-        """Return the namespace's name for anybody's data type."""
-        return None if dtype is None else to_library_dtype(dtype, self.namespace)
-
     def write(
         self, name: str, function: Function, values: list[Any], out: Any, **_: Any
     ) -> Any:
@@ -265,7 +254,7 @@ class CollectionFactory(Factory):
         from dask.layers import ArraySliceDep
 
         make = functools.partial(make, self._device, dtype, *args)
-        whole = as_shape(shape)
+        whole = backends.as_shape(shape)
         if min(whole, default=0) < 0:
             message = f"a shape of {whole} has a negative extent: give 0 or more"
             raise ValueError(message)
@@ -280,7 +269,7 @@ class CollectionFactory(Factory):
         return self._collection(shape, dtype, _of_shape, "empty")
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
-        kind = dtype or dtype_of_number(value)
+        kind = dtype or backends.dtype_of_number(value)
         return self._collection(shape, kind, _of_shape, "full", value)
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
@@ -308,13 +297,13 @@ class CollectionFactory(Factory):
             start, stop = 0, start
         count = max(0, math.ceil((stop - start) / step))
         ends = (np.arange(x, x, step) for x in (start, stop))
-        kind = to_numpy_dtype(dtype) if dtype else np.result_type(*ends)
+        kind = backends.to_numpy_dtype(dtype) if dtype else np.result_type(*ends)
         return self._collection(count, kind, _range, start, step)
 
     def linspace(
         self, start: Any, stop: Any, num: int, *, dtype: DType, endpoint: bool
     ) -> Any:
-        kind = to_numpy_dtype(dtype or np.linspace(start, stop, 1).dtype)
+        kind = backends.to_numpy_dtype(dtype or np.linspace(start, stop, 1).dtype)
         return self._collection(num, kind, _spaced, (start, stop, num, endpoint))
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
@@ -325,7 +314,7 @@ class CollectionFactory(Factory):
             return self.chunked(
                 facade.asarray(obj, dtype, device=self._device, copy=copy)
             )
-        cast = obj if dtype is None else obj.astype(to_numpy_dtype(dtype))
+        cast = obj if dtype is None else obj.astype(backends.to_numpy_dtype(dtype))
         return cast.copy() if copy else cast
 
     def chunked(self, x: Any) -> Any:
@@ -357,7 +346,7 @@ def collection_of(
 def refuse_collections(nested: Any) -> None:
     """Refuse lists that hold collections, which NumPy would compute."""
     collection = _optional.dask_array().Array
-    if first_in(nested, lambda x: type(x) is collection) is not None:
+    if backends.first_in(nested, lambda x: type(x) is collection) is not None:
         raise TypeError(
             f"xdev.asarray: the list holds a collection of Dask's, which is not "
             f"computed unasked: join them with xdev.stack, or pass x.compute() ({PAGE})"
