@@ -167,6 +167,8 @@ class DeferredFrees:
 
     def process_events(self) -> None:
         """Record what was dropped, and free whose events are done."""
+        if not (self._dropped or self._recorded):
+            return
         source = self._state.source
         # An event of a stream that joined a capture would be part of the graph, and to
         # ask whether it is done ends the capture.

@@ -247,7 +247,7 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
         if values is not None:
             return values
     if type(x) in own_kinds:
-        way = Way(non_blocking=non_blocking, out=out)
+        way = Way(None, None, non_blocking, out)
         return _placed(x, device_of(x), HOST, way)
     return to_device(x, HOST, out=out, non_blocking=non_blocking)
 
