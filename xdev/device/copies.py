@@ -77,11 +77,10 @@ def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> No
     if not watching:
         return
     if any(guard.mode == "disallow" for guard in watching):
-        raise XdevError(
-            f"a copy of {nbytes:,} B from {source} to {target} under "
-            f'transfer_guard("disallow"): move the array before the guarded block, or '
-            f'use transfer_guard("log") to see every copy'
-        )
+        text = f"a copy of {nbytes:,} B from {source} to {target} under"
+        way = "move the array before the guarded block, or use"
+        other = 'transfer_guard("log") to see every copy'
+        raise XdevError(f'{text} transfer_guard("disallow"): {way} {other}')
     for guard in watching:
         guard.add(source, target, nbytes, copies)
         if guard.mode == "log":

@@ -84,34 +84,30 @@ def _owner(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 #: What is in NumPy's namespaces and not in CuPy's.
-NOT_IN_CUPY = frozenset(
-    (
-        *("ScalarType", "True_", "False_", "asmatrix", "block", "bmat"),
-        *("busday_count", "busday_offset", "busdaycalendar", "bytes_", "char"),
-        *("character", "clongdouble", "core", "ctypeslib", "datetime64"),
-        *("datetime_as_string", "datetime_data", "dtypes", "einsum_path", "emath"),
-        *("errstate", "f2py", "flexible", "frompyfunc", "fromregex", "geomspace"),
-        *("get_include", "getbufsize", "geterr", "geterrcall", "histogram_bin_edges"),
-        *("info", "insert", "is_busday", "isnat", "little_endian", "longdouble"),
-        *("ma", "matrix", "matvec", "memmap", "nanpercentile", "nanquantile"),
-        *("ndenumerate", "nditer", "nested_iters", "object_", "polyder", "polydiv"),
-        *("polyint", "rec", "recarray", "record", "sctypeDict", "setbufsize"),
-        *("seterr", "seterrcall", "show_runtime", "spacing", "str_", "strings"),
-        *("test", "timedelta64", "typecodes", "unstack", "vecdot", "vecmat", "void"),
-        *("linalg.diagonal", "linalg.matrix_norm", "linalg.multi_dot"),
-        *("linalg.outer", "linalg.svdvals", "linalg.tensordot", "linalg.test"),
-        *("linalg.trace", "linalg.vecdot", "linalg.vector_norm", "fft.test"),
-    )
+NOT_IN_CUPY = (
+    *("ScalarType", "True_", "False_", "asmatrix", "block", "bmat"),
+    *("busday_count", "busday_offset", "busdaycalendar", "bytes_", "char"),
+    *("character", "clongdouble", "core", "ctypeslib", "datetime64"),
+    *("datetime_as_string", "datetime_data", "dtypes", "einsum_path", "emath"),
+    *("errstate", "f2py", "flexible", "frompyfunc", "fromregex", "geomspace"),
+    *("get_include", "getbufsize", "geterr", "geterrcall", "histogram_bin_edges"),
+    *("info", "insert", "is_busday", "isnat", "little_endian", "longdouble"),
+    *("ma", "matrix", "matvec", "memmap", "nanpercentile", "nanquantile"),
+    *("ndenumerate", "nditer", "nested_iters", "object_", "polyder", "polydiv"),
+    *("polyint", "rec", "recarray", "record", "sctypeDict", "setbufsize"),
+    *("seterr", "seterrcall", "show_runtime", "spacing", "str_", "strings"),
+    *("test", "timedelta64", "typecodes", "unstack", "vecdot", "vecmat", "void"),
+    *("linalg.diagonal", "linalg.matrix_norm", "linalg.multi_dot"),
+    *("linalg.outer", "linalg.svdvals", "linalg.tensordot", "linalg.test"),
+    *("linalg.trace", "linalg.vecdot", "linalg.vector_norm", "fft.test"),
 )
 #: CuPy's ufuncs that have a method; all have ``outer``.
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 METHODS_IN_CUPY = {
     "reduce": ("add", "multiply"),
     "accumulate": ("add", "multiply"),
     "reduceat": ("add",),
-    "at": (
-        *("add", "bitwise_and", "bitwise_or", "bitwise_xor"),
-        *("maximum", "minimum", "subtract"),
-    ),
+    "at": ("add", "maximum", "minimum", "subtract", *BITWISE),
 }
 
 

@@ -222,10 +222,8 @@ def _check(event: object) -> None:
 
 
 def _mismatch(what: str, one: Device, other: Device) -> DeviceMismatchError:
-    return DeviceMismatchError(
-        f"a {what} of {one} was given an event of {other}: record the event on a "
-        f"stream of {one}, xdev.Stream('{one}').record()"
-    )
+    text = f"a {what} of {one} was given an event of {other}: record the event on a"
+    return DeviceMismatchError(f"{text} stream of {one}, xdev.Stream('{one}').record()")
 
 
 def current_stream(device: object = None) -> Stream:

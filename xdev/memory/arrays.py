@@ -248,11 +248,10 @@ def record_stream(x: Any, stream: object) -> None:
     if chunk is not None:
         chunk.segment.owner.mark(chunk, (live_streams.see(stream),))
     elif not isinstance(x, ndarray) or str(getattr(stream, "device", "")) != "cpu":
-        raise ValueError(
-            f"this {type(x).__name__} does not lie in memory of xdev's pools (nor do "
-            "NumPy's own arrays, and those below 64 KiB): keep it until "
-            "stream.synchronize() returns"
-        )
+        what = f"this {type(x).__name__} does not lie in memory of xdev's pools"
+        nor = "nor do NumPy's own arrays, and those below 64 KiB"
+        way = "keep it until stream.synchronize() returns"
+        raise ValueError(f"{what} ({nor}): {way}")
 
 
 def mark_uses(xs: Iterable[Any], device: int | None = None, stream: Any = None) -> None:

@@ -84,16 +84,13 @@ def first(free_list: Ordered, nbytes: int) -> Chunk | None:
 
 
 _NONE = Policy("none", exact, exact, best, small=0, splits=False, keeps=False)
-POLICIES = {
-    policy.name: policy
-    for policy in (
-        Policy("split", round_up, shared, best, small=SMALL, splits=True, keeps=True),
-        Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),
-        Policy("simple", round_up, exact, first, small=0, splits=True, keeps=True),
-        _NONE,
-        _NONE._replace(name="async", asynchronous=True),
-    )
-}
+_ALL = (
+    Policy("split", round_up, shared, best, small=SMALL, splits=True, keeps=True),
+    Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),
+    Policy("simple", round_up, exact, first, small=0, splits=True, keeps=True),
+    *(_NONE, _NONE._replace(name="async", asynchronous=True)),
+)
+POLICIES = {policy.name: policy for policy in _ALL}
 
 
 def named(name: str | Policy) -> Policy:

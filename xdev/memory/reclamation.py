@@ -223,10 +223,9 @@ def enough_bytes(nbytes: int | None) -> float:
     try:
         enough = index(nbytes)
     except TypeError:
-        raise TypeError(
-            f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as "
-            f"2**30, or None for all; and a device by name, device='cpu'"
-        ) from None
+        way = "2**30, or None for all; and a device by name, device='cpu'"
+        text = f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as"
+        raise TypeError(f"{text} {way}") from None
     if enough < 0:
         raise ValueError(f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None")
     return enough

@@ -304,10 +304,9 @@ def read_record(baseline: Path | str | Record) -> Record:
     match record:
         case {"environment": {}, "rows": [*rows]} if all(map(_is_row, rows)):
             return cast("Record", record)
-    raise ConfigurationError(
-        f"{where} is not a record of compare, sweep or bench: JSON of an "
-        f"'environment', and of 'rows' with a 'name' and times as 'samples'"
-    )
+    form = "'environment', and of 'rows' with a 'name' and times as 'samples'"
+    what = f"{where} is not a record of compare, sweep or bench"
+    raise ConfigurationError(f"{what}: JSON of an {form}")
 
 
 def _is_row(row: object) -> bool:

@@ -157,10 +157,9 @@ def _rebuilding(kind: Any) -> Rule:
                 else:
                     object.__setattr__(like, name, part)
         except Exception as error:
-            raise TypeError(
-                f"adapt cannot rebuild {walk.path()}, of the class "
-                f"{type_name(whole)}: {error}: register the class: xdev.adapt.register"
-            ) from error
+            what = f"{walk.path()}, of the class {type_name(whole)}: {error}"
+            way = "register the class: xdev.adapt.register"
+            raise TypeError(f"adapt cannot rebuild {what}: {way}") from error
         return like
 
     return rebuilt

@@ -30,13 +30,8 @@ from xdev.device import Device
 from xdev.device.cuda import driver_library
 from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError, XdevError
-from xdev.memory.arrays import (
-    find,
-    host_array,
-    is_pinned_address,
-    lease_of,
-    pinned_array,
-)
+from xdev.memory import arrays
+from xdev.memory.arrays import host_array, is_pinned_address, lease_of, pinned_array
 from xdev.memory.reclamation import taken
 from xdev.memory.sources.cuda import PinnedSource, on_device
 from xdev.transfer.copies import numpys, refuse_mask
@@ -182,7 +177,7 @@ def is_pinned(x: Any) -> bool:
     return isinstance(x, np.ndarray) and is_pinned_address(x.ctypes.data)
 
 
-def keep(queue: Any, index: int, *arrays: Any) -> None:
+def keep(queue: Any, index: int, *used: Any) -> None:
     """Keep arrays' memory, once they are dropped, until a stream's work so far is done.
 
     ``queue`` is a CuPy stream of the current device, of number ``index``. The memory is
@@ -192,15 +187,17 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
     if queue.ptr in live_streams.captured:  # who replays a graph keeps what it works on
         return
     others = []
-    for x in arrays:
+    for x in used:
         if isinstance(x, np.ndarray):
-            chunk: Any = leased_chunk(x) or find(x.ctypes.data, "pinned")
+            chunk: Any = leased_chunk(x) or arrays.find(x.ctypes.data, "pinned")
             if chunk and queue.ptr != PER_THREAD:
                 name = on_device(live_streams.see(queue), index)
                 if name not in (chunk.uses or ()):
                     chunk.segment.owner.mark(chunk, (name,))
                 continue
-        elif getattr(x.data.mem, "xdev_chunk", None) or find(x.data.ptr, "device"):
+        elif getattr(x.data.mem, "xdev_chunk", None) or arrays.find(
+            x.data.ptr, "device"
+        ):
             continue
         others.append(x)
     if _under_way:
