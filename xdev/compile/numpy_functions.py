@@ -205,14 +205,12 @@ def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
 
 
 def _integral(name: str, *, host: bool) -> Entry:
-    """Return an entry that computes in the result's type."""
+    """Return an entry of integers of one type."""
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        result = signature.return_type
-        kind = getattr(result, "dtype", result)  # of divmod's pair
-        operands = _cast(context, builder, signature, values, kind)
-        integers = formulas.Integers(builder, signed=kind.signed, host=host)
-        value = getattr(integers, name)(*operands)
+        signed, result = signature.args[0].signed, signature.return_type
+        integers = formulas.Integers(builder, signed=signed, host=host)
+        value = getattr(integers, name)(*values)
         is_pair = isinstance(value, list)
         return context.make_tuple(builder, result, value) if is_pair else value
 
@@ -239,15 +237,15 @@ def _extreme(compare: Any) -> Entry:
 def _alike(entry: Entry) -> Entry:
     """Return an entry that gets its numbers in the largest of their types.
 
-    Of integers the result's type counts, which may be another.
+    Integers have the result's, which may be another.
     """
 
     def widened(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        types = _optional.numba().core.types
+        types, result = _optional.numba().core.types, signature.return_type
         widest = max(signature.args, key=operator.attrgetter("bitwidth"))
         if isinstance(widest, types.Integer):
-            return entry(context, builder, signature, values)
-        same = signature.return_type(*[widest] * len(values))
+            widest = getattr(result, "dtype", result)  # of divmod's pair
+        same = result(*[widest] * len(values))
         numbers = _cast(context, builder, signature, values, widest)
         return entry(context, builder, same, numbers)
 
