@@ -384,12 +384,11 @@ def _mlir(name: str) -> Any:
 
 def _device(function: Any) -> Any:
     """Return a function as this compiler calls it, and those inside of Numba's."""
-    return _mlir("cuda").jit(digests.copied(function, _called), device=True)
 
+    def called(value: Any) -> Any:
+        return _device(value.py_func) if hasattr(value, "py_func") else value
 
-def _called(value: Any) -> Any:
-    plain = getattr(value, "py_func", None)
-    return value if plain is None else _device(plain)
+    return _mlir("cuda").jit(digests.copied(function, called), device=True)
 
 
 def _elementwise(function: Any, nin: int, nout: int) -> Callable[..., None]:

@@ -272,7 +272,6 @@ def _line(error: Exception, filename: str) -> int | None:
 INTERPRETER = "@numba_gil_ensure("  # the lock that print and objmode take
 # What was linked from two libraries under one name has a number in one of them.
 PICKLED = re.compile(r'@\.const\.pickledata\.\w+(?:\.\d+)? = .*? c"(.*)"', re.MULTILINE)
-ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2})")
 # Python's own: no memory is left; powers of complex zeros, which are NaN in loops. And
 # Numba's own: its dicts were damaged, or found no memory, or compared keys by an
 # ``__eq__`` that failed, as none of numbers does; an array is beyond all memory.
@@ -303,9 +302,7 @@ def refuse_faults(
         raise compile_error(function, shown, RuntimeError(message))
     libraries = Path(_optional.numba().__file__).parent, Path(__file__).parent
     for kind, args, place in _raised(text):
-        own = place is not None and not any(
-            map(Path(place[1]).is_relative_to, libraries)
-        )
+        own = place and not any(map(Path(place[1]).is_relative_to, libraries))
         borne = issubclass(kind, BORNE) or (args and str(args[0]).startswith(UNHEARD))
         # Without words it is the end of a point whose bounds were checked: reported.
         if not own and (borne or (issubclass(kind, IndexError) and not args)):
@@ -323,9 +320,7 @@ def refuse_faults(
 def _raised(text: str) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the errors in a module: class, arguments, place where it is written out."""
     for literal in PICKLED.findall(text):
-        data = ESCAPE.sub(
-            lambda code: bytes([int(code[1], 16)]),
-            literal.replace("\\\\", "\\5C").encode(),
-        )
+        text = literal.replace("\\\\", "\\5C").replace("\\", "\\x")
+        data = text.encode().decode("unicode_escape").encode("latin-1")
         error = pickle.loads(data)  # noqa: S301 - Numba has just written it
         yield error if len(error) == 3 else (*error, None)  # noqa: PLR2004

@@ -20,13 +20,13 @@ from sys import is_finalizing, maxsize
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from xdev import _config, native
 from xdev.errors import XdevError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    import numpy as np
 
     Shares = tuple[int, int, int, int, int]
 
@@ -303,23 +303,18 @@ class PythonTeam:
         is last of the extents that follow; the operands' addresses; for each dimension
         their strides.
         """
-        count, outer, *rest = array("q", words)
-        shape, rest = rest[: outer + 1], rest[outer + 1 :]
-        places, *steps = (rest[k : k + count] for k in range(0, len(rest), count))
-        axes = list(zip(shape, steps, strict=True))[::-1]  # the innermost first
-        call, libc, kind = _LOOP(loop), ctypes.CDLL(None), _WORD * count
-        inner = kind(*steps[-1])
+        count, outer, *_ = values = np.frombuffer(words, np.int64)
+        shape, rest = np.split(values[2:], [outer + 1])
+        places, *steps = rest.reshape(-1, count)
+        call, libc = _LOOP(loop), ctypes.CDLL(None)
         exceptions: list[int] = []
 
         def piece(start: int, stop: int, _: int) -> None:
             libc.feclearexcept(ERRORS)
             while start < stop:
-                row, here = start, places
-                for extent, strides in axes:
-                    row, index = divmod(row, extent)
-                    here = [x + index * k for x, k in zip(here, strides, strict=True)]
-                n = min(shape[-1] - start % shape[-1], stop - start)
-                call(kind(*here), ctypes.byref(_WORD(n)), inner, None)
+                here = places + np.dot(np.unravel_index(start, shape), steps)
+                n = min(int(shape[-1]) - start % int(shape[-1]), stop - start)
+                call(here.ctypes, ctypes.byref(_WORD(n)), steps[-1].ctypes, None)
                 start += n
             exceptions.append(libc.fetestexcept(ERRORS))
 
