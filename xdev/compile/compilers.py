@@ -260,7 +260,7 @@ def ltoir(
 
     pointers = (types.Tuple(list(map(types.CPointer, each))) for each in kinds)
     signature = types.void(*pointers)
-    options = {"fastmath": fastmath, "wrapping": True}
+    options: Any = {"fastmath": fastmath, "wrapping": True}
     with errors.explained(function, inputs, " for CUDA"):
         return cuda_code(elementwise, signature, capability, **options)
 
@@ -273,13 +273,16 @@ def cuda_code(
     *,
     fastmath: bool,
     wrapping: bool = False,
+    changes: Sequence[tuple[Any, str, Any]] = (),
 ) -> bytes:
     """Compile a function of Numba's types to LTO-IR; raises Numba's own errors.
 
-    A tuple's items are passed one by one.
+    A tuple's items are passed one by one. ``changes`` are the compiler's attributes
+    that are replaced meanwhile.
     """
     served = numpy_functions.unraising(numpy_functions.CUDA, wrapping=wrapping)
-    with _compiling_for(capability), served:
+    changed = numpy_functions.replaced(*changes)
+    with _compiling_for(capability), served, changed:
         code, _ = _optional.numba_cuda().compile(
             function,
             signature,

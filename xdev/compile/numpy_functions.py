@@ -75,6 +75,7 @@ def _table(root: str) -> Table:
                 entries[function, kind] = _operator(names[0])
     if root == CUDA:  # the compiler's own leave NaN out, of two but not of three
         entries[min, "f"], entries[max, "f"] = map(_extreme, (operator.lt, operator.gt))
+        entries["iternext", "range"] = _next
     return entries
 
 
@@ -242,6 +243,8 @@ def _alike(entry: Entry) -> Entry:
 
     def widened(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         types, result = _optional.numba().core.types, signature.return_type
+        if len(values) == 1:
+            return entry(context, builder, signature, values)
         widest = max(signature.args, key=operator.attrgetter("bitwidth"))
         if isinstance(widest, types.Integer):
             widest = getattr(result, "dtype", result)  # of divmod's pair
@@ -311,6 +314,17 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         yield
 
 
+def _next(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Emit a step of a range without a branch: else NVVM sees no counted loop."""
+    pair = context.make_helper(builder, signature.return_type)
+    iterator = context.make_helper(builder, signature.args[0], values[0])
+    count, pair.first = builder.load(iterator.count), builder.load(iterator.iter)
+    pair.second = builder.icmp_signed(">", count, count.type(0))
+    builder.store(builder.sub(count, count.type(1)), iterator.count)
+    builder.store(builder.add(pair.first, iterator.step), iterator.iter)
+    return pair._getvalue()  # noqa: SLF001 - how Numba names it
+
+
 def _finite(builder: Any, value: Any) -> Any:
     """Emit whether a float is finite, by its bits: Numba's difference tells of NaN."""
     width = formulas.FLOAT_BITS[str(value.type)]
@@ -326,10 +340,12 @@ def _nearest(kind: Any) -> str:
 
 
 def _key(function: Any, signature: Any) -> tuple[Any, str] | None:
-    """Return where an operator of numbers of one kind may be in the table."""
+    """Return where an operator of numbers of one kind, or a range, may be in it."""
     types = _optional.numba().core.types
     if not isinstance(function, types.Function):
-        return None
+        kind = signature.args[0] if function == "iternext" else None
+        counts = isinstance(kind, types.RangeIteratorType)
+        return (function, "range") if counts else None
     plain = signature.as_function()
     result = getattr(plain.return_type, "dtype", plain.return_type)  # of a pair's items
     every = (*plain.args, result)
