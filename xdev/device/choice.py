@@ -543,10 +543,9 @@ def cuda_interface(x: Any) -> Any:
     except Exception:  # noqa: BLE001 - whatever is in it
         good = False
     if not good:
-        text = (
-            f"__cuda_array_interface__ of a {errors.type_name(x)} is {shown(interface)}"
-        )
-        raise TypeError(f"the {text}: it must have an array's shape, typestr and data")
+        text = f"the __cuda_array_interface__ of a {errors.type_name(x)}"
+        way = "it must have the shape, typestr and data of an array"
+        raise TypeError(f"{text} is {shown(interface)}: {way}")
     return interface
 
 
