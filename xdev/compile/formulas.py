@@ -89,20 +89,21 @@ class Integers:
 
     def left_shift(self, x: Any, y: Any) -> Any:
         """Emit ``x << y``; a shift by a negative number is one by many bits."""
-        return self._shifted(self._builder.shl, x, y, x.type(0))
+        return self._shifted(self._builder.shl, x, y)
 
     def right_shift(self, x: Any, y: Any) -> Any:
         """Emit ``x >> y``."""
         b, word = self._builder, x.type
-        if self._signed:
-            return self._shifted(b.ashr, x, y, b.ashr(x, word(word.width - 1)))
-        return self._shifted(b.lshr, x, y, word(0))
+        if not self._signed:
+            return self._shifted(b.lshr, x, y)
+        few = b.icmp_unsigned("<", y, word(word.width))
+        return b.ashr(x, b.select(few, y, word(word.width - 1)))
 
-    def _shifted(self, emit: Any, x: Any, y: Any, by_many: Any) -> Any:
-        """Emit a shift, and what it gives by as many bits as there are, or more."""
+    def _shifted(self, emit: Any, x: Any, y: Any) -> Any:
+        """Emit a shift to zeros, by however many bits."""
         b, word = self._builder, x.type
         few = b.icmp_unsigned("<", y, word(word.width))
-        return b.select(few, emit(x, b.select(few, y, word(0))), by_many)
+        return b.select(few, emit(x, b.select(few, y, word(0))), word(0))
 
     def _divided(self, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
         """Emit quotient and remainder, rounded to zero; the divisor; what overflows.
