@@ -1,6 +1,7 @@
-"""The house as design.md and contributing.md show it: every file, every law's test."""
+"""The house as its pages and tables show it: every file, every law's test."""
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -46,3 +47,12 @@ def test_every_law_has_a_test_that_is_there():
         if not (ROOT / file).exists()
         or not re.search(rf"\b{name.partition('::')[0]}\b", (ROOT / file).read_text())
     ] == []
+
+
+def test_the_table_of_the_conformance_suite_gives_each_id_once_with_a_reason():
+    table = tomllib.loads((ROOT / "tests" / "conformance.toml").read_text())
+
+    listed = [(g["device"], each) for g in table["fails"] for each in g["ids"]]
+    assert len(set(listed)) == len(listed)
+    assert {device for device, _ in listed} == {"cpu", "cuda"}
+    assert all(len(group["reason"]) > 20 and group["ids"] for group in table["fails"])

@@ -1,4 +1,4 @@
-"""Figures in README.md and docs are those of the records that they name."""
+"""Pages and figures, in README.md and docs, are those of the records they name."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import figures  # noqa: E402 - the folder is no installed package
+from benchmarks import figures, page as pages  # noqa: E402 - no package
 
 # Texts in which a figure may be an aim, or of a version before.
 AIMS = {"design.md"}
@@ -33,3 +33,16 @@ def test_every_measured_figure_is_marked(page):
         text = text[: mark.start()] + text[mark.end() :]
     text = ULPS.sub("", CODE.sub("", text))
     assert [line for line in text.splitlines() if MEASURED.search(line)] == []
+
+
+def test_pages_of_the_kept_records_are_theirs(tmp_path, monkeypatch):
+    """Nobody edited a page, or kept a record without making its page."""
+    monkeypatch.setattr(pages, "draw", lambda *_: None)  # texts are compared
+    for record in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
+        if not record.stem.endswith("-bench"):
+            pages.write(record, tmp_path)
+    written = list(tmp_path.glob("*.md"))
+    assert written
+    for made in written:
+        kept = pages.PAGES / made.name
+        assert kept.read_text(encoding="utf-8") == made.read_text(encoding="utf-8")

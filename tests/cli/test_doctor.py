@@ -57,17 +57,13 @@ def wheel(*names, driver=13000, nvjitlink=""):
     return lambda m: m.machine(*names, driver=driver, nvjitlink=nvjitlink)
 
 
-def no_cupy(m):
-    m.machine()
-    m.patch.setattr(_optional, "installed", lambda name: name != "cupy")
-    m.patch.setattr(cuda, "_probe", cuda._probe.__wrapped__)
-
-
 def nothing_of_cuda(m):
     def missing():
         raise xdev.DeviceUnavailableError("cuda.core cannot be imported")
 
-    no_cupy(m)
+    m.machine()
+    m.patch.setattr(_optional, "installed", lambda name: name != "cupy")
+    m.patch.setattr(cuda, "_probe", cuda._probe.__wrapped__)
     m.patch.setattr(cubins, "installed", missing)
 
 
@@ -154,9 +150,6 @@ SETUPS = [
     (hidden, "GPU", "broken", "sees no device", "check `nvidia-smi` and CUDA_VISIBLE_"),
     (wheel("cupy_cuda13x", "cupy_cuda12x", driver=None), "GPU", "skipped",
      "as said above", ""),
-    (no_cupy, "GPU", "warning",
-     "CuPy is not installed, though a driver of CUDA 13 is there",
-     """'.[cu13]' in xdev's checkout"""),
     (nothing_of_cuda, "CuPy", "skipped", "it is not installed", ""),
     (nothing_of_cuda, "GPU", "warning",
      "CuPy is not installed, though a driver of CUDA 13 is there",

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.timing import ResultsDifferError, compare
+from xdev import memory
+from xdev.timing import ResultsDifferError, compare, copy_bandwidth
 
 x = np.random.default_rng(0).random(1000)
 
@@ -111,3 +112,39 @@ def test_what_cannot_be_compared_is_refused_before_any_call(
         compare(candidates, **options)
     with pytest.raises(TypeError, match=f"by name, {WAY}"):
         compare(never, never)
+
+
+# What a copy within a device's memory reaches.
+
+
+def test_a_copy_counts_bytes_read_and_written_once_and_leaves_nothing(
+    device, small_copies
+):
+    nbytes, seconds = small_copies.nbytes, small_copies.seconds
+    memory.reclaim(device=device)
+    held, used = memory.reserved(device), memory.allocated(device)
+
+    first = copy_bandwidth(device)
+
+    assert memory.allocated(device) == used
+    assert memory.reserved(device) < held + nbytes
+    assert copy_bandwidth(str(device)) == first == 2 * nbytes / seconds[0]
+    assert 1e6 < first < 1e14
+    assert len(seconds) == 1
+    with pytest.raises(xdev.DeviceUnavailableError):
+        copy_bandwidth("cuda:99")
+
+
+def test_rows_have_their_share_of_what_a_copy_reaches(device, measured):
+    measured({device: 1e9})
+    y = xdev.ones(1000, device=device)
+    table = compare(
+        {"add": lambda: y + y, "other": lambda: 2 * y},
+        nbytes={"add": 24_000},
+        number=1,
+        repeat=1,
+    )
+    row = table["add"]
+    assert row.bandwidth == pytest.approx(24_000 / row.timing.timings[0])
+    assert row.share == pytest.approx(row.bandwidth / 1e9)
+    assert table["other"].share is None
