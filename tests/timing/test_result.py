@@ -56,12 +56,7 @@ def test_launch_bound_is_what_does_not_wait_and_is_launched_as_slowly(
     # Noise only lengthens: the fastest of each tells, of whichever runs they are.
     timing = queued([1.0, 1.9, 1.9], [share, share, 1.8], [1.0] * 3, waits=waits)
     assert timing.launch_bound == bound
-
-
-def test_the_notes_name_the_figures():
-    [launch] = queued([1e-5], [9.9e-6], [1e-5]).notes
-    assert "launch-bound" in launch
-    assert launch.endswith("a call takes 9.9 μs")
+    assert not bound or timing.notes[0].endswith("a call takes 950 ms")
 
 
 def test_timing_survives_pickling():

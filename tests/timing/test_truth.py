@@ -14,25 +14,25 @@ WORK = 50e-6  # a call's, on the device [s]
 NEAR = {"rel": 0.02}
 
 
-def wall_time_holds_the_work(machine):
+def test_wall_time_holds_the_work(machine):
     timing = timeit(machine.launch, WORK, number=100, repeat=3)
     assert timing.wall == pytest.approx([WORK] * 3, **NEAR)
     assert timing.average == pytest.approx(WORK, **NEAR)
 
 
-def a_run_starts_on_an_idle_device(machine):
+def test_a_run_starts_on_an_idle_device(machine):
     names = {"launch": machine.launch}
     how = {"globals": names, "device": "simulated", "number": 1, "repeat": 2}
     assert timeit("launch(1e-6)", "launch(1.0)", **how).worst < 1e-3
 
 
-def device_time_is_that_of_the_stream_of_the_work(machine):
+def test_device_time_is_that_of_the_stream_of_the_work(machine):
     with xdev.Stream("simulated"):
         timing = timeit(machine.launch, WORK, number=100, repeat=3)
     assert timing.device == pytest.approx([WORK] * 3, **NEAR)
 
 
-def launch_time_is_not_that_of_a_full_queue(machine):
+def test_launch_time_is_not_that_of_a_full_queue(machine):
     def call():
         for _ in range(20):  # five calls' work would fill the queue of a long run
             array = machine.launch(WORK)
@@ -43,7 +43,7 @@ def launch_time_is_not_that_of_a_full_queue(machine):
     assert not timing.launch_bound
 
 
-def the_first_call_is_apart(machine):
+def test_the_first_call_is_apart(machine):
     costs = [2.0]  # the first call compiles
 
     def call():
@@ -56,7 +56,7 @@ def the_first_call_is_apart(machine):
     assert any("first call took 2 s" in note for note in timing.notes)
 
 
-def the_collector_is_off_in_a_run(machine):
+def test_the_collector_is_off_in_a_run(machine):
     seen = []
 
     def call():
@@ -68,7 +68,7 @@ def the_collector_is_off_in_a_run(machine):
     assert gc.isenabled()
 
 
-def a_call_that_waits_is_known(machine):
+def test_a_call_that_waits_is_known(machine):
     waiting = timeit(machine.fetch, WORK, number=10, repeat=2)
     assert waiting.waits is True
     assert any("waits for the device" in note for note in waiting.notes)
@@ -77,7 +77,7 @@ def a_call_that_waits_is_known(machine):
     assert asking.waits is False
 
 
-def a_host_that_was_busy_elsewhere_is_no_call_that_waits(machine):
+def test_a_host_that_was_busy_elsewhere_is_no_call_that_waits(machine):
     pauses = {4: 0.1}  # the call on the held stream is late for once
     calls = []
 
@@ -90,7 +90,7 @@ def a_host_that_was_busy_elsewhere_is_no_call_that_waits(machine):
     assert not pauses
 
 
-def a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
+def test_a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
     table = compare(
         {
             "short work": lambda: machine.launch(1e-6),
@@ -104,7 +104,7 @@ def a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
     assert table["long work"].ratio.middle == pytest.approx(1e-3 / LAUNCH, rel=0.02)
 
 
-def work_of_other_streams_is_reported(machine):
+def test_work_of_other_streams_is_reported(machine):
     other = xdev.Stream("simulated")
 
     def call():
@@ -116,7 +116,7 @@ def work_of_other_streams_is_reported(machine):
     assert any("`with stream:`" in note for note in timing.notes)
 
 
-def candidates_run_in_turn(machine):
+def test_candidates_run_in_turn(machine):
     """Also none is always the second, on a device that slows down call by call."""
     calls = []
 
@@ -128,7 +128,7 @@ def candidates_run_in_turn(machine):
     assert table["same"].ratio.middle == pytest.approx(1, rel=0.01)
 
 
-def results_are_compared_before_anything_is_timed(machine):
+def test_results_are_compared_before_anything_is_timed(machine):
     calls = []
 
     def call(result):
@@ -139,27 +139,6 @@ def results_are_compared_before_anything_is_timed(machine):
     with suppress(ResultsDifferError):
         compare({"one": lambda: call(1), "other": lambda: call(2)}, repeat=1)
     assert calls == [1, 2]
-
-
-RULES = [
-    wall_time_holds_the_work,
-    a_run_starts_on_an_idle_device,
-    device_time_is_that_of_the_stream_of_the_work,
-    launch_time_is_not_that_of_a_full_queue,
-    the_first_call_is_apart,
-    the_collector_is_off_in_a_run,
-    a_call_that_waits_is_known,
-    a_host_that_was_busy_elsewhere_is_no_call_that_waits,
-    a_row_whose_device_waits_for_the_host_is_launch_bound,
-    work_of_other_streams_is_reported,
-    candidates_run_in_turn,
-    results_are_compared_before_anything_is_timed,
-]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_rule(rule, machine):
-    rule(machine)
 
 
 def test_steady_figures_need_no_notes(machine):
