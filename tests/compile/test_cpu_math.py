@@ -298,11 +298,7 @@ def of_subnormal_numbers(rng, name, dtype):
 
 @both
 @pytest.mark.parametrize(
-    "pairs",
-    [
-        *(any_bits, of_near_exponents),
-        *(beside_multiples, of_subnormal_numbers),
-    ],
+    "pairs", [any_bits, of_near_exponents, beside_multiples, of_subnormal_numbers]
 )
 @given(seed=st.integers(0, 2**32))
 def test_remainders_and_whole_quotients_are_numpys(dtype, pairs, seed):

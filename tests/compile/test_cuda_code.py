@@ -51,12 +51,7 @@ def built(function, inputs, outputs, capability=(9, 0), kind="Linear", **layout)
 
 @pytest.mark.parametrize(
     ("char", "layout"),
-    [
-        ("b", {}),
-        ("d", {}),
-        ("e", {"dimensions": 2}),
-        ("f", {"wide": True}),
-    ],
+    [("b", {}), ("d", {}), ("e", {"dimensions": 2}), ("f", {"wide": True})],
     ids=str,
 )
 def test_sums_along_rows_move_16_bytes_at_a_time(char, layout, instructions):

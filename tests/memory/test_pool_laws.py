@@ -7,13 +7,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    invariant,
-    rule,
-)
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from xdev.errors import OutOfMemoryError, UseAfterFreeError
 from xdev.memory import Pool

@@ -105,12 +105,7 @@ def test_what_changed_since_a_saved_record(tmp_path):
         ({"processor": "slide rule"}, None, None, "machine, the processor being"),
         ({"cores": 64}, None, None, "another machine, the cores being 64, not 2"),
         ({}, "NVIDIA A100", "NVIDIA H200", "device of 'one' being 'NVIDIA A100', not"),
-        (
-            {},
-            "cpu",
-            "NVIDIA H200",
-            "the device of 'one' being 'cpu', not 'NVID",
-        ),
+        ({}, "cpu", "NVIDIA H200", "the device of 'one' being 'cpu', not 'NVID"),
         # Whether CuPy was loaded tells nothing of a row.
         ({"cuda": "a GPU"}, "NVIDIA H200", "NVIDIA H200", None),
         ({}, None, "NVIDIA H200", None),

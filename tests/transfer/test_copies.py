@@ -154,10 +154,7 @@ REFUSED = [
 @pytest.mark.parametrize(("x", "options", "error", "text"), REFUSED)
 def test_what_cannot_be_moved_is_refused_uncounted(x, options, error, text):
     before = xdev.memory.allocated("fake")
-    with (
-        xdev.transfer_guard("allow") as counts,
-        pytest.raises(error, match=text),
-    ):
+    with xdev.transfer_guard("allow") as counts, pytest.raises(error, match=text):
         xdev.to_device(x, "fake", **options)
     assert counts.copies == 0
     assert xdev.memory.allocated("fake") == before

@@ -31,14 +31,7 @@ from xdev.facade import (
     searching,
 )
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import (
-    cuda,
-    cuda_methods,
-    cuda_operands,
-    foreign,
-    grids,
-    vectorize,
-)
+from xdev.ufunc import cuda, cuda_methods, cuda_operands, foreign, grids, vectorize
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 HERE = Path(__file__).parent

@@ -115,9 +115,7 @@ def of_an_outer_round(x):
 
 @pytest.mark.parametrize(
     "function",
-    [
-        *(by_each_branch, by_an_endless_loop, by_else_of_a_loop, of_an_outer_round),
-    ],
+    [by_each_branch, by_an_endless_loop, by_else_of_a_loop, of_an_outer_round],
 )
 def test_a_name_that_python_never_lacks_is_taken(function, device):
     x = np.array([0.5, 1.5, 2.5, 7.0])

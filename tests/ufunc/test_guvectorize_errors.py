@@ -38,13 +38,7 @@ SIGNATURES = {
         (("(n)->(n)",), {"speed": True}, copied, TypeError, "no option 'speed'"),
         (("(n)->(n)",), {"nopython": False}, copied, TypeError, "nopython=False"),
         ((copied,), {}, None, TypeError, "needs core dimensions"),
-        (
-            ("(n)->()",),
-            {},
-            one,
-            TypeError,
-            r"1 parameters, but .* needs 2",
-        ),
+        (("(n)->()",), {}, one, TypeError, r"1 parameters, but .* needs 2"),
     ],
 )
 def test_wrong_decorations_are_refused(args, options, function, error, message):

@@ -146,10 +146,7 @@ def of_any(*args):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (
-            lambda x: of_any(x) + x,
-            "a ufunc calls Python functions with .*, not of_any",
-        ),
+        (lambda x: of_any(x) + x, "a ufunc calls Python functions with .*, not of_any"),
         (lambda x: itself(x) + x, "itself calls itself: write the recursion as a loop"),
         (lambda x: checked(x, x), "checked raises, which a ufunc cannot do per elem"),
     ],
