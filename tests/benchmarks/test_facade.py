@@ -1,14 +1,12 @@
 """The program that times every function of the facade: its rows."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import xdev
 
-ROOT = Path(__file__).parents[2]
 CPU = xdev.Device("cpu")
 # CuPy's draw of a data type by cuRAND, for which NumPy has none.
 ONLY_CUPYS = ("random.rand(n, dtype=d)", "random.randn(n, dtype=d)")

@@ -10,7 +10,6 @@ import xdev
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 A = np.arange(1.0, 13).reshape(3, 4)
-MASK = A > 5
 #: Calls of methods, by what they are given: arrays of the device.
 METHODS = {
     "add.reduce": lambda f, x: f(x),
