@@ -26,6 +26,9 @@ def test_it_tells_what_a_ufunc_tells():
     assert add.signature is None
     assert (add.__name__, add.__doc__) == ("add", "Return the sum.")
     assert "dd->d" in add.types
+    for name in ("nin", "nout", "identity", "signature"):
+        with pytest.raises(AttributeError):
+            setattr(add, name, 3)
     assert add.ntypes == len(add.types)
     assert list(inspect.signature(add).parameters)[:3] == ["x", "y", "out"]
     assert "return x + y" in inspect.getsource(add)

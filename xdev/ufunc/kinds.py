@@ -43,6 +43,7 @@ OPERATORS: dict[type, tuple[np.ufunc, Any]] = {
     getattr(ast, node): (getattr(np, numpys), getattr(operator, python))
     for node, numpys, python in map(str.split, NAMES.split(";"))
 }
+MOST = 2**14  # bits of an integer that is computed here
 
 
 def strong(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -206,7 +207,12 @@ def operation(op: ast.operator | ast.unaryop, *kinds: Kind) -> Kind:
     if type(op) not in OPERATORS:
         return None
     ufunc, python = OPERATORS[type(op)]
-    if all(map(is_number, kinds)):
+    large = (  # it would take Python for ever
+        isinstance(op, ast.Pow | ast.LShift)
+        and all(type(kind) is int for kind in kinds)
+        and kinds[0].bit_length() * kinds[1] > MOST
+    )
+    if all(map(is_number, kinds)) and not large:
         with suppress(ArithmeticError, TypeError, ValueError):
             return python(*kinds)
     return operated(ufunc, *kinds)

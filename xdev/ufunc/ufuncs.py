@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
 OWN = {"axis": 0, "dtype": None}  # a fold's
+FIXED = ("identity", "nin", "signature")  # read at each call: no properties
 #: A call's keywords, as :class:`numpy.ufunc` has them, and their defaults.
 OPTIONS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
 OPTIONS |= {"subok": True, "signature": None}
@@ -90,8 +91,16 @@ class Ufunc(native.calls.Callable):
     ) -> None:
         definition.describe(self)
         self.definition, self.target = definition, target
-        self.nin, self._identity = definition.nin, identity
-        self.identity = None if identity == "reorderable" else identity
+        value = None if identity == "reorderable" else identity
+        vars(self).update(nin=definition.nin, identity=value)
+        self._identity: Any = identity
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute that is not one of :class:`numpy.ufunc`'s."""
+        if name in FIXED:
+            message = f"attribute {name!r} of ufunc {self.__name__!r} is not writable"
+            raise AttributeError(message)
+        object.__setattr__(self, name, value)
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return self.definition.call(self, args, keywords)
