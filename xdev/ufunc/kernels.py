@@ -24,7 +24,7 @@ from xdev.ufunc.cuda_operands import Array, Number, encoders, handed
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.grids import CUDA, HOST, Extents, HostRun, address_function
 from xdev.ufunc.kinds import Rules, real
-from xdev.ufunc.rewriting import Checks
+from xdev.ufunc.rewriting import UPDATES, Checks
 from xdev.ufunc.scalar import replacement
 from xdev.ufunc.sources import FunctionScope, positional, refusal, refuse_arrays
 
@@ -228,22 +228,28 @@ class Kernel:
                 if key not in self._plans:
                     indices, _, checked, *_ = key
                     typing = indices, *types(operands, names, self._name)
-                    self._refuse_unwritten(indices, typing[1])
+                    self._refuse_unwritten(*typing)
                     grid = self._grid(*typing, checked=checked)
                     machine = self._refusing_writes(compile_, grid, typing)
                     self._plans[key] = grid, machine, typing
         return self._plans[key]
 
-    def _refuse_unwritten(self, indices: int, arguments: tuple[Argument, ...]) -> None:
+    def _refuse_unwritten(
+        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
+    ) -> None:
         """Refuse arrays that it names but to bind them anew, as numbers may be.
 
-        And a kernel that assigns no element, and calls nothing that might.
+        And a kernel that writes no array: it would do nothing.
         """
         pairs = zip(self._names[indices:], arguments, strict=True)
         arrays = [x for x, own in pairs if own.ndim is not None]
         place, name = ", ".join(self._names[:indices]), self._names[-1]
         refuse_unwritten(self.function, dict.fromkeys(arrays, place), unnamed=False)
-        if self._nodes and not any(map(_may_write, self._nodes)):
+        try:
+            written = self._assigns or self._written(indices, arguments, working)
+        except TypeError:  # only CUDA may compile it
+            return
+        if not written:
             raise TypeError(
                 f"{self._name} writes into no array, so that nothing is left of it: "
                 f"assign elements, as {name}[{place}] = … ({name} = … names a value)"
@@ -281,16 +287,25 @@ class Kernel:
                 adapter.begin_write(x, self._name, label)
 
     @functools.cached_property
-    def _nodes(self) -> list[ast.AST]:
-        """The nodes of its source, none without one."""
+    def _assigns(self) -> bool:
+        """Whether elements are assigned in it, or updated by :mod:`xdev.atomic`."""
         source = sources.find(self.function.__code__)
-        return [] if source is None else [*ast.walk(source.node)]
+        if source is None:
+            return False
+        scope = FunctionScope(source.node, sources.outside(self.function))
+        return any(
+            isinstance(node.ctx, ast.Store)
+            if isinstance(node, ast.Subscript)
+            else isinstance(node, ast.Call) and scope.value(node.func) in UPDATES
+            for node in ast.walk(source.node)
+        )
 
     @functools.cached_property
     def _flat(self) -> frozenset[str]:
         """The names that stand in ``x.flat[…] =``, which compilers always take."""
+        source = sources.find(self.function.__code__)
         names = set()
-        for node in self._nodes:
+        for node in () if source is None else ast.walk(source.node):
             match node:
                 case ast.Subscript(ast.Attribute(ast.Name(x), "flat"), _, ast.Store()):
                     names.add(x)
@@ -382,11 +397,6 @@ class Bound:
     def __reduce__(self) -> sources.Reduced:
         """Pickle by the kernel and what stood in the brackets."""
         return getitem, (self._kernel, self._key)
-
-
-def _may_write(node: ast.AST) -> bool:
-    element = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-    return element or isinstance(node, ast.Call | ast.AugAssign)
 
 
 def _is_exactly(x: Any, array: type) -> bool:
