@@ -5,6 +5,7 @@ the pool is interrupted have their own tests: ``test_config``,
 ``compile/test_disk_cache``, ``cli/test_memory`` and ``memory/test_interrupts``.
 """
 
+import ctypes
 import gc
 import time
 from collections.abc import Iterator
@@ -342,6 +343,53 @@ def test_what_is_wrong_in_an_interface_is_shown(key):
         for take in xdev.asarray, xdev.to_numpy, lambda x: scaled(x, xdev.ones(2)):
             with pytest.raises(TypeError, match="__cuda_array_interface__"):
                 take(x)
+
+
+# -- DLPack ---------------------------------------------------------------------------
+
+_api = ctypes.pythonapi
+_new = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+)(("PyCapsule_New", _api))
+MEMORY = ctypes.create_string_buffer(256)
+
+
+@pytest.mark.parametrize("name", [b"used_dltensor", b"dltensor_versions", b""])
+@pytest.mark.parametrize("take", [xdev.asarray, xdev.from_dlpack, xdev.to_numpy])
+def test_capsules_under_another_name_are_refused(take, name):
+    capsule = _new(ctypes.addressof(MEMORY), name, None)
+    x = an(__dlpack__=answers(capsule), __dlpack_device__=answers((1, 0)))
+    with pytest.raises((BufferError, TypeError, ValueError)):
+        take(x)
+
+
+def test_a_capsule_of_a_later_version_is_refused():
+    """Nothing but its version, its first field, may be read."""
+    tensor = ctypes.create_string_buffer(256)
+    ctypes.memmove(tensor, (ctypes.c_uint32 * 2)(99, 0), 8)
+    capsule = _new(ctypes.addressof(tensor), b"dltensor_versioned", None)
+    x = an(__dlpack__=answers(capsule), __dlpack_device__=answers((1, 0)))
+    with pytest.raises(BufferError, match="version"):
+        xdev.from_dlpack(x)
+
+
+@pytest.mark.parametrize("take", [xdev.asarray, xdev.from_dlpack, xdev.to_numpy])
+def test_a_capsule_is_used_once_and_its_memory_goes_once(take):
+    gc.collect()
+    before = memory.allocated("cpu")
+    array = xdev.ones(1 << 20, device="cpu")
+    capsule = array.__dlpack__()
+    x = an(__dlpack__=answers(capsule), __dlpack_device__=answers((1, 0)))
+    taken = take(x)
+    with pytest.raises((BufferError, TypeError, ValueError)):
+        take(x)
+    assert float(xdev.sum(taken)) == 1 << 20
+    del array, taken
+    gc.collect()
+    assert memory.allocated("cpu") == before
+    del x, capsule  # its deleter finds nothing left to do
+    gc.collect()
+    assert memory.allocated("cpu") == before
 
 
 # -- lists in themselves --------------------------------------------------------------

@@ -446,3 +446,24 @@ def cubin(
     return cubins.build(
         kernel.template, entry, macros, code, capability, fastmath=fastmath
     )
+
+
+def of_32_bits(target: Any) -> tuple[Any, str, Any]:
+    """Return the change by which an index of 32 bits is counted from the end in them.
+
+    It is widened after that: for arrays that are no longer. ``target`` has Numba's
+    modules ``cgutils`` and ``arrays`` for CUDA.
+    """
+    half, name = target.cgutils.ir.IntType(32), "fix_integer_index"
+    usual = getattr(target.arrays, name)
+
+    def fix(context: Any, builder: Any, kind: Any, index: Any, length: Any) -> Any:
+        widened = getattr(index, "opname", "") == "sext"
+        if not (widened and index.operands[0].type == half):
+            return usual(context, builder, kind, index, length)
+        own = index.operands[0]
+        behind = builder.add(own, builder.trunc(length, half))
+        negative = builder.icmp_signed("<", own, half(0))
+        return builder.sext(builder.select(negative, behind, own), length.type)
+
+    return target.arrays, name, fix

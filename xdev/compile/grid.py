@@ -582,7 +582,7 @@ def ltoir(grid: Grid, capability: tuple[int, int], *, narrow: bool) -> bytes:
     def entry(i, j, k, words):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         run(i, j, k, words)
 
-    changes = [_of_32_bits(target(CUDA))] if narrow else []
+    changes = [compilers.of_32_bits(target(CUDA))] if narrow else []
     signature = types.void(*[types.int64] * DIMENSIONS, types.voidptr)
     slow = numba.core.errors.NumbaPerformanceWarning
     with (
@@ -597,23 +597,3 @@ def ltoir(grid: Grid, capability: tuple[int, int], *, narrow: bool) -> bytes:
             # Numba knows the line; numba-cuda does not where it calls in between.
             _host_function(grid)
             raise
-
-
-def _of_32_bits(target: Target) -> tuple[Any, str, Any]:
-    """Return the change by which an index of 32 bits is counted from the end in them.
-
-    It is widened after that: for arrays that are no longer.
-    """
-    half, name = target.cgutils.ir.IntType(32), "fix_integer_index"
-    usual = getattr(target.arrays, name)
-
-    def fix(context: Any, builder: Any, kind: Any, index: Any, length: Any) -> Any:
-        widened = getattr(index, "opname", "") == "sext"
-        if not (widened and index.operands[0].type == half):
-            return usual(context, builder, kind, index, length)
-        own = index.operands[0]
-        behind = builder.add(own, builder.trunc(length, half))
-        negative = builder.icmp_signed("<", own, half(0))
-        return builder.sext(builder.select(negative, behind, own), length.type)
-
-    return target.arrays, name, fix

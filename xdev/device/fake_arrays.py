@@ -136,7 +136,14 @@ class FakeArray:
             first = inputs[0][()]  # a scalar: NumPy compares it as an array
         return run(ufunc.__name__, ufunc, first, *others, **how)
 
-    def __dlpack__(self, *, dl_device: Any = None, copy: Any = None, **how: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: Any = None,
+    ) -> Any:
         """Export a copy to the host, where that is asked for by ``dl_device``.
 
         Raises
@@ -148,7 +155,7 @@ class FakeArray:
             text = f"an array on {self.device} leaves it only as a copy"
             raise BufferError(f"{text}: xdev.to_numpy(x), or xdev.to_device(x, 'cpu')")
         announce(self.device, CPU, self.nbytes)
-        return self._values.copy().__dlpack__(max_version=how.get("max_version"))
+        return self._values.copy().__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return EXTENSION, self.device.index

@@ -322,8 +322,9 @@ def tile(x: Any, repetitions: Shape) -> Any:
     """Repeat an array along its axes."""
     if type(repetitions) is not tuple or min(repetitions, default=0) < 0:
         return NotImplemented
-    if x.ndim == len(repetitions) == 1 and 0 < repetitions[0] <= PARTS:
-        out = launched(_end_to_end, (x,) * int(repetitions[0]), 0)
+    times = repetitions[0] if x.ndim == len(repetitions) == 1 else None
+    if type(times) is int and 0 < times <= PARTS:
+        out = launched(_end_to_end, (x,) * times, 0)
         if out is not NotImplemented:
             return out
     if x.nbytes * prod(repetitions) < LARGE:

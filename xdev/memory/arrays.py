@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
 
-    Shape = tuple[int, ...]
-    Order = Literal["C", "F"]
-    Array = ndarray[Any, Any]
     #: Finds an array's chunk, None where no pool has it; leaves the array without it.
     Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], object]]
 
+Shape = tuple[int, ...]
+Order = Literal["C", "F"]
+Array = ndarray[Any, Any]
 #: Zeros of so many bytes, as NumPy's, are pages that the system clears when they are
 #: touched; to clear fewer takes less time than to make them.
 UNTOUCHED = 32 << 20

@@ -34,6 +34,7 @@ from xdev import _optional
 from xdev.errors import MemoryCorruptionError
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.blocks import round_up
+from xdev.memory.reclamation import taken
 
 if TYPE_CHECKING:
     from xdev.device import Device
@@ -287,7 +288,7 @@ INSPECTOR = Inspector()
 
 def raise_findings() -> None:
     """Raise MemoryCorruptionError if there is anything to tell."""
-    if texts := [FINDINGS.popleft() for _ in range(len(FINDINGS))]:
+    if texts := list(taken(FINDINGS)):
         raise MemoryCorruptionError("\n".join(texts))
 
 

@@ -322,10 +322,11 @@ class Layout(NamedTuple):
             core = zip(own, shape[split:], strict=False)
             fit = all(lengths.setdefault(d, n) == n for d, n in core)
             if len(shape) < len(own) or not fit:
-                known = ", ".join(f"{d} is {n}" for d, n in lengths.items())
+                known = [f"{d} is {n}" for d, n in lengths.items() if not d.isdigit()]
+                where = f", where {', '.join(known)}" if known else ""
                 raise ValueError(
                     f"{name}: operand {k} of shape {shape} does not fit its core "
-                    f"dimensions ({','.join(own)}) in {self.text}, where {known}"
+                    f"dimensions ({','.join(own)}) in {self.text}{where}"
                 )
         unknown = [n for own in self.outputs for n in own if n not in lengths]
         if unknown:
