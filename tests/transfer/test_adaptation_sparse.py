@@ -86,7 +86,7 @@ def test_what_a_device_lacks_is_refused_and_what_converts_it_named(
         request.getfixturevalue("cuda")
     x = made(form, dense=DENSE.astype(dtype))
     assert xdev.adapt("cpu", x) is x
-    way = r"CUDA has .*x\.tocsr\(\).*, or " if device == "cuda" else ""
+    way = r"convert it .*x\.tocsr\(\).*, or " if device == "cuda" else ""
     words = rf"no sparse array of format {form} and dtype {dtype}: {way}move x\.toarr"
     with pytest.raises(TypeError, match=words):
         xdev.adapt(device, x)

@@ -161,25 +161,27 @@ class OtherFactory(Factory):
 
     def __init__(self, library: Library, device: Any) -> None:
         self.library, self.device = library, device
-        self.linspace = partial(self._made, "linspace")
-        for name in set(MAKERS).difference(vars(OtherFactory), vars(self)):
-            setattr(self, name, partial(self._of_places, name))
+        self.xp: Any = library.namespace
+        for name in set(MAKERS).difference(vars(OtherFactory)):
+            setattr(self, name, partial(self._make, name))
 
-    def _made(self, name: str, *args: Any, dtype: DType, **options: Any) -> Any:
-        """Call the library's function of that name."""
-        options |= {"dtype": self.library.dtype(dtype), "device": self.device}
-        return self.library.bound(name, None)(*args, **options)
-
-    def _of_places(self, name: str, *args: Any) -> Any:
-        """Call the library's function, which has the same arguments by place."""
+    def _make(self, name: str, *args: Any) -> Any:
+        """Call the library's function, which has the same name and arguments."""
         *values, dtype = args
-        return self._made(name, *values, dtype=dtype)
+        return getattr(self.xp, name)(*values, **self._with(dtype))
+
+    def _with(self, dtype: DType) -> dict[str, Any]:
+        return {"dtype": self.library.dtype(dtype), "device": self.device}
+
+    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
+        return self.xp.linspace(*span, endpoint=endpoint, **self._with(dtype))
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
-        return self._made("eye", rows, columns, k=k, dtype=dtype)
+        make = self.library.bound("eye", None)
+        return make(rows, columns, k=k, **self._with(dtype))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
-        array = self._made("asarray", obj, copy=copy, dtype=dtype)
+        array = self.xp.asarray(obj, copy=copy, **self._with(dtype))
         if guards.get() and array.ndim and not hasattr(obj, "shape"):
             there = device_of(array)
             if there.type != "cpu":
@@ -187,11 +189,10 @@ class OtherFactory(Factory):
         return array
 
     def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
-        return self._made(f"fft.{name}", n, d=d, dtype=dtype)
+        return getattr(self.xp.fft, name)(n, d=d, **self._with(dtype))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
-        make = self.library.bound("from_dlpack", None)
-        return make(x, device=self.device, copy=copy)
+        return self.xp.from_dlpack(x, device=self.device, copy=copy)
 
 
 def factory(device: Device) -> Any:
