@@ -302,10 +302,11 @@ class CudaFactory(Factory):
         return self._make(shape, dtype, order)  # refuses negatives
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
-        kind = x.dtype if dtype is None else dtype
+        kind = x.dtype if dtype is None else to_numpy_dtype(dtype)
         # To make its flags' object takes as long as to make an array.
-        turned = x._f_contiguous and not x._c_contiguous  # noqa: SLF001
-        return self.empty(x.shape, kind, "F" if turned else "C")
+        if x._c_contiguous:  # noqa: SLF001
+            return self._make(x.shape, kind, "C")
+        return self.empty(x.shape, kind, "F" if x._f_contiguous else "C")  # noqa: SLF001
 
     def filled(self, out: Any, value: Any) -> Any:
         if isinstance(value, self.ndarray):
