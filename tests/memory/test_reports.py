@@ -70,8 +70,11 @@ def test_reclaim_of_all_devices_returns_what_went_back():
     for device in (None, "cpu", "fake"):  # a device without a pool too
         with pytest.raises(ValueError, match="-1"):
             memory.reclaim(-1, device)
-        for wrong in ("1GiB", "fake:1", xdev.Device("fake:1")):
-            text = "bytes as an int.*None for all; and a device by name, device='cpu'$"
+        named = {"1GiB": "cpu", "fake:1": "fake:1", xdev.Device("fake:1"): "fake:1"}
+        for wrong, name in named.items():
+            text = (
+                f"bytes as an int.*None for all; and a device by name, device='{name}'$"
+            )
             with pytest.raises(TypeError, match=text):
                 memory.reclaim(wrong, device)
 

@@ -17,6 +17,7 @@ from math import inf
 from operator import index, methodcaller
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
+from xdev.device.choice import names_device
 from xdev.device.streams import live_streams
 from xdev.errors import OutOfMemoryError, quoted
 from xdev.memory import hooks
@@ -223,7 +224,8 @@ def enough_bytes(nbytes: int | None) -> float:
     try:
         enough = index(nbytes)
     except TypeError:
-        way = "2**30, or None for all; and a device by name, device='cpu'"
+        device = nbytes if names_device(nbytes) else "cpu"
+        way = f"2**30, or None for all; and a device by name, device='{device}'"
         text = f"{quoted(nbytes)} cannot be reclaimed: give bytes as an int, such as"
         raise TypeError(f"{text} {way}") from None
     if enough < 0:

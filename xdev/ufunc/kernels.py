@@ -328,7 +328,8 @@ class Kernel:
         if refused := [f"{x} is read-only" for x in frozen if x in written]:
             raise ValueError(
                 f"{self._name} writes into what may not be written: "
-                f"{', '.join(refused)} (as JAX's arrays always are): pass a copy{line}"
+                f"{', '.join(refused)} (as JAX's arrays always are): "
+                f"pass a copy that may be written{line}"
             ) from cause
         return machine
 
