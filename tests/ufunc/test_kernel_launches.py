@@ -1,4 +1,4 @@
-"""What kernels launch on CUDA, run on the host instead.
+"""What kernels and generalized ufuncs launch on CUDA, run on the host instead.
 
 All is real but the driver and the kernels' machine code: their functions, compiled for
 the host, read the same parameter. The fixture ``made`` lists those that are loaded.
@@ -12,6 +12,32 @@ import xdev
 
 def one(i, a, x, out):
     out[i] = a * x[i]
+
+
+def two(i, j, x, out):
+    out[i, j] = x[j, i]
+
+
+def three(i, j, k, x, out):
+    out[i, j, k] += x[i, j, k]
+
+
+def test_one_to_three_indices(gpu, made):  # noqa: ARG001
+    x, out = gpu.sample(1000, "f"), np.zeros(1000, "f")
+    xdev.kernel(one)[1000](0.5, gpu.array(x[::-1]), gpu.array(out))
+    np.testing.assert_array_equal(out, x[::-1] * np.float32(0.5))
+    assert gpu.shape == ((4, 1, 1), (256, 1, 1))
+
+    x, out = gpu.sample((70, 90), "d"), np.zeros((90, 70))
+    xdev.kernel(two)[90, 70](gpu.array(x), gpu.array(out))
+    np.testing.assert_array_equal(out, x.T)
+    assert gpu.shape == ((3, 12, 1), (32, 8, 1))
+
+    out = np.zeros((5, 2, 3))
+    key = (5, 2, 3), (1, 1, 4)
+    xdev.kernel(three)[key](gpu.array(out + 1), gpu.array(out))
+    np.testing.assert_array_equal(out, np.ones_like(out))
+    assert gpu.shape == ((1, 2, 5), (4, 1, 1))
 
 
 #: Lengths and strides, and whether 32 bits hold them.
@@ -81,3 +107,37 @@ def test_what_does_not_fit_launches_nothing(gpu, made):
 
     assert gpu.launches == before
     assert len(made) == 1
+
+
+# Generalized ufuncs: a point for each loop index.
+
+
+@xdev.guvectorize("(m,n),(n)->(m),()")
+def product(a, x, out, top):
+    top[0] = x[0]
+    for i in range(a.shape[0]):
+        out[i] = 0
+        for k in range(a.shape[1]):
+            out[i] += a[i, k] * x[k]
+            top[0] = max(top[0], x[k])
+
+
+SHAPES = [((3, 4), (4,)), ((0, 3, 4), (4,)), ((2, 1, 3, 3, 4), (1, 7, 1, 4))]
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize(("left", "right"), SHAPES, ids=str)
+def test_loop_dimensions_strides_and_outputs(gpu, left, right, order):
+    a, x = (np.asarray(gpu.sample(s, "f"), order=order) for s in (left, right))
+    before = gpu.launches
+
+    made, top = map(gpu.host, product(gpu.array(a), gpu.array(x)))
+
+    expected = np.matvec(a, x)
+    assert gpu.launches == before + bool(expected.size)
+    np.testing.assert_array_equal(made, expected)
+    np.testing.assert_array_equal(top, np.broadcast_to(x.max(-1), made.shape[:-1]))
+    whole = np.full((2, *expected.shape), 9, "f")
+    product(gpu.array(a), gpu.array(x), out=(gpu.array(whole[1]), None))
+    np.testing.assert_array_equal(whole, [np.full_like(expected, 9), expected])
