@@ -57,6 +57,18 @@ def test_elements_go_where_numpy_has_them(gpu, char):
                 np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
 
 
+def test_one_element_without_an_axis(gpu):
+    x = np.array(2.5)
+    there = gpu.array(x)
+    for out, expected in (
+        (xdev.roll(there, 1), np.roll(x, 1)),
+        (xdev.repeat(there, 3), np.repeat(x, 3)),
+        (xdev.stack([there, there]), np.stack([x, x])),
+        (xdev.concat([there, there], axis=None), np.concatenate([x, x], None)),
+    ):
+        np.testing.assert_array_equal(gpu.host(out), expected, strict=True)
+
+
 def test_lines_are_repeated_by_one_launch(gpu):
     x, launches = gpu.sample(50, "f"), gpu.launches
     made = xdev.tile(gpu.array(x), (3,)), xdev.repeat(gpu.array(x), 3)

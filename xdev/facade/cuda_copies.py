@@ -315,7 +315,7 @@ def _joined(
     sizes = *ends, *rest, *pitches, *rest, *starts, *rest, width, count, len(parts)
     program = Program(f"xdev::join<{WORDS[word]}>", slots=1 + PARTS)
     begin = run_of(program, blocks_of(count), len(arrays) + 1, *sizes)
-    return begin, dtype, made or shape
+    return begin, dtype, shape if made is None else made
 
 
 def tile(x: Any, repetitions: Shape) -> Any:
