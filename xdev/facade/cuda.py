@@ -24,7 +24,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.facade import cuda_copies, cuda_searching, elementwise
+from xdev.facade import cuda_copies, cuda_libraries, cuda_searching, elementwise
 from xdev.facade.backends import (
     FLOAT64,
     MAKERS,
@@ -96,7 +96,11 @@ STATISTICS = {
 
 
 #: Kernels of our own, for what they serve.
-OWN = {**cuda_copies.COPIES, **cuda_searching.SEARCHES}
+OWN = {
+    **cuda_copies.COPIES,
+    **cuda_libraries.TRANSFORMS,
+    **cuda_searching.SEARCHES,
+}
 
 
 def reduction(function: Any) -> Function:
@@ -142,23 +146,6 @@ def statistic(name: str, own: Function) -> Function:
     return reduce
 
 
-def of_views(function: Function) -> Function:
-    """Hand contiguous views to CuPy's function, which copies views, as whole arrays."""
-    ndarray = _optional.cupy().ndarray
-
-    def serve(x: Any, **options: Any) -> Any:
-        # cuFFT wants real numbers aligned as complex ones are.
-        if x.base is not None and x._c_contiguous and not x.data.ptr % cuda_copies.WORD:  # noqa: SLF001
-            x = ndarray(x.shape, x.dtype, x.data)
-        # CuPy takes lengths that are the shape for those of its axes in order; a list
-        # is no shape.
-        if options.get("s") is not None:
-            options["s"] = [*options["s"]]
-        return function(x, **options)
-
-    return serve
-
-
 def with_room(name: str, function: Function) -> Function:
     """Let a function that takes memory past the pool try again once there is some."""
     outside = name.startswith(OUTSIDE) and name not in INSIDE
@@ -198,7 +185,9 @@ class CuPyLibrary(Library):
             method = getattr(self.namespace.ndarray, METHODS[name])
             function = inspect.unwrap(method)  # not what the bridge of operators set
         elif name.startswith("fft."):  # as the standard says, without more frames
-            function = of_views(operator.attrgetter(name)(self.namespace))
+            function = cuda_libraries.of_views(
+                operator.attrgetter(name)(self.namespace)
+            )
         else:
             standard = importlib.import_module("array_api_compat.cupy")
             function = operator.attrgetter(name)(standard)
@@ -452,46 +441,6 @@ def trace(x: Any, *, offset: int, dtype: DType) -> Any:
     return add.reduce(view, -1, dtype)
 
 
-SOLVED = "fdFD"  # characters of the data types that cuSOLVER has
-LOWER = 0  # cuBLAS's name of a triangle: CUBLAS_FILL_MODE_LOWER
-
-
-def cholesky(x: Any, *, upper: bool) -> Any:
-    """Return triangular factors; of one matrix by the triangle that cuSOLVER prefers.
-
-    Its routine takes less than half as long with the lower one in Fortran's order (the
-    upper one in C's) as with the other, which CuPy asks for.
-    """
-    cupy, kind = _optional.cupy(), x.dtype.char
-    if kind not in SOLVED or x.ndim != 2 or not x.size or x.shape[0] != x.shape[1]:  # noqa: PLR2004 - a matrix
-        factors = cupy.linalg.cholesky(x)
-        return factors.mT.conj() if upper else factors
-    routines = importlib.import_module("cupy_backends.cuda.libs.cusolver")
-    name = "sdcz"[SOLVED.index(kind)] + "potrf"
-    size, factorize = (getattr(routines, name + end) for end in ("_bufferSize", ""))
-    factor, info = x.astype(kind, "C" if upper else "F"), cupy.empty(1, np.int32)
-    matrix = cupy.cuda.Device().cusolver_handle, LOWER, len(x), factor.data.ptr, len(x)
-    work = cupy.empty(size(*matrix), kind)
-    factorize(*matrix, work.data.ptr, work.size, info.data.ptr)
-    if importlib.import_module("cupyx").geterr()["linalg"] == "raise" and int(info[0]):
-        raise np.linalg.LinAlgError("Matrix is not positive definite")
-    return cuda_copies.triu(factor) if upper else cuda_copies.tril(factor)
-
-
-def solve(a: Any, b: Any) -> Any:
-    """Solve stacks of linear equations, (..., M, M) and (M,) or (..., M, K)."""
-    cupy = _optional.cupy()
-    left, right = a.shape, b.shape
-    if len(right) > 1 < len(left) and (left[:-2] != right[:-2] or not right[-1]):
-        stack = np.broadcast_shapes(left[:-2], right[:-2])
-        if left[-2] == left[-1] == right[-2] and not right[-1]:  # CuPy divides by K
-            kind = np.result_type(a.dtype, b.dtype, np.float32)
-            return cupy.empty(stack + right[-2:], kind)
-        a = cupy.broadcast_to(a, stack + left[-2:])
-        b = cupy.broadcast_to(b, stack + right[-2:])
-    return cupy.linalg.solve(a, b)
-
-
 def vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
     """Return the dot products of vectors, the first conjugated."""
     if axis != -1:
@@ -563,15 +512,18 @@ MENDED: dict[str, Function] = {
     # there is none; array_api_compat's copies what it conjugates, real numbers too
     "vecdot": vecdot,
     # have another default of rtol=, if any
-    "linalg.matrix_rank": matrix_rank,
-    "linalg.pinv": pinv,
+    "linalg.matrix_rank": partial(matrix_rank, svdvals=cuda_libraries.svdvals),
+    "linalg.pinv": partial(pinv, svd=cuda_libraries.svd),
     # stacks do not broadcast; no columns are an error
-    "linalg.solve": solve,
+    "linalg.solve": cuda_libraries.solve,
     # may be real where the standard wants complex numbers
     "linalg.eig": eig,
     "linalg.eigvals": eigvals,
     # has more modes
     "linalg.qr": qr,
     # takes twice as long
-    "linalg.cholesky": cholesky,
+    "linalg.cholesky": cuda_libraries.cholesky,
+    # take longer, and are less exact
+    "linalg.svd": cuda_libraries.svd,
+    "linalg.svdvals": cuda_libraries.svdvals,
 }

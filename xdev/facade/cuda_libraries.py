@@ -1,0 +1,326 @@
+"""Fourier transforms and factors of CUDA arrays by cuFFT and cuSOLVER.
+
+Where the way there by CuPy is long, or takes the slower of a library's routines.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from xdev import _optional
+from xdev.facade import elementwise
+from xdev.facade.cpu import named_result
+from xdev.facade.cuda_copies import FAR, LARGE, PLANS, WORD, assign, new, tril, triu
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.facade.backends import Function
+
+Shape = tuple[int, ...]
+
+
+class Transform(NamedTuple):
+    """How cuFFT transforms contiguous arrays of one layout."""
+
+    plan: tuple[Any, ...]  # arguments of CuPy's PlanNd
+    direction: int
+    shape: Shape  # of the result
+    dtype: Any
+    factor: float | None  # of the result
+
+
+FORWARD, INVERSE = -1, 1
+#: cuFFT's types: of complex numbers to such, of real ones to complex ones, and back.
+TYPES = {
+    "F": (0x29, 0x2C),
+    "D": (0x69, 0x6C),
+    "f": (0x2A,),
+    "d": (0x6A,),
+}
+DIMENSIONS = 3  # of a plan, at most
+
+
+@lru_cache(maxsize=PLANS)
+def _planned(
+    kind: str,
+    shape: Shape,
+    char: str,
+    axes: Shape,
+    length: int | None,
+    direction: int,
+    norm: str,
+) -> Transform | None:
+    """Plan a transform along axes that are neighbours and reach one end of the shape.
+
+    ``kind`` is "c2c", "r2c" or "c2r", ``length`` c2r's along the last of the axes.
+    """
+    ndim, count = len(shape), len(axes)
+    axes = tuple(axis % ndim for axis in axes)
+    first, stop = axes[0], axes[0] + count
+    if axes != tuple(range(first, stop)) or (first and stop != ndim):
+        return None
+    sizes = list(shape[first:stop])
+    result = [*sizes]
+    if kind == "r2c":
+        result[-1] = sizes[-1] // 2 + 1
+    elif kind == "c2r":
+        result[-1] = 2 * (sizes[-1] - 1) if length is None else length
+        if result[-1] // 2 + 1 != sizes[-1]:
+            return None
+    lengths = result if kind == "c2r" else sizes
+    batch = math.prod(shape) // (math.prod(sizes) or 1)
+    if 0 in (*shape, *lengths) or math.prod(shape) >= FAR or count > DIMENSIONS:
+        return None
+    if norm == "ortho":
+        factor = 1 / math.sqrt(math.prod(lengths))
+    else:
+        one = (norm == "backward") is (direction == FORWARD)
+        factor = 1 if one else 1 / math.prod(lengths)
+    last = stop == ndim
+    strides = [(1, math.prod(n)) if last else (batch, 1) for n in (sizes, result)]
+    (step, far), (out_step, out_far) = strides
+    type_ = TYPES[char][kind == "c2r"]
+    layout = tuple(sizes), step, far, tuple(result), out_step, out_far
+    plan = (tuple(lengths), *layout, type_, batch, "C", stop - 1, result[-1])
+    swap = {"r2c": str.upper, "c2r": str.lower}.get(kind, str)
+    out = (*shape[:first], *result, *shape[stop:])
+    scaled = None if factor == 1 else factor
+    return Transform(plan, direction, out, np.dtype(swap(char)), scaled)
+
+
+def _transform(x: Any, planned: Transform) -> Any:
+    """Transform by a plan of this thread, device and stream: a plan has work space.
+
+    Plans are kept where CuPy keeps its own, by ``cupy.fft.config``.
+    """
+    cupy = _optional.cupy()
+    plans = cupy.fft.config.get_plan_cache()
+    key = (*planned.plan, cupy.cuda.get_current_stream().ptr)
+    plan = plans.get(key)
+    if plan is None:
+        plan = plans[key] = cupy.cuda.cufft.PlanNd(*planned.plan)
+    out = new(planned.shape, planned.dtype)
+    plan.fft(x, out, planned.direction)
+    if planned.factor is not None:
+        parts, kind = out, planned.dtype.char
+        if kind in "FD":  # real and imaginary ones, by the same number
+            parts = type(x)((2 * out.size,), kind.lower(), out.data)
+        elementwise.multiply(parts, planned.factor, out=parts)
+    return out
+
+
+#: Where the factor goes, and where it goes in a transform the other way.
+NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _along(
+    x: Any,
+    kind: str,
+    direction: int,
+    axes: Any,
+    lengths: Sequence[Any],
+    norm: Any,
+    copy: bool = True,
+) -> Any:
+    """Transform along axes, of those lengths if any; or leave it to CuPy.
+
+    Without ``copy`` x may be spoilt.
+    """
+    known = norm in NORMS and x.dtype.char in ("fd" if kind == "r2c" else "FD")
+    if not known or not axes or any(type(n) is not int for n in (*axes, *lengths)):
+        return NotImplemented
+    if not -x.ndim <= min(axes) <= max(axes) < x.ndim:
+        return NotImplemented
+    whole, last = x._c_contiguous and not x.data.ptr % WORD, None  # noqa: SLF001
+    if (
+        len(axes) == 1
+        and axes[0] not in {-1, x.ndim - 1}
+        and not (whole and axes[0] in {0, -x.ndim} and x.nbytes < LARGE)
+    ):  # a copy that lies well takes less than steps from line to line
+        lines = x.swapaxes(axes[0], -1)
+        out = _along(lines, kind, direction, (-1,), lengths, norm, copy)
+        return out if out is NotImplemented else out.swapaxes(axes[0], -1)
+    others = list(lengths)
+    if others and kind == "c2r":
+        last = others.pop()
+    if any(n != x.shape[axis] for n, axis in zip(others, axes, strict=False)):
+        return NotImplemented
+    planned = _planned(kind, x.shape, x.dtype.char, axes, last, direction, norm)
+    if planned is None:
+        return NotImplemented
+    if not whole or (kind == "c2r" and copy):  # cuFFT spoils what it reads
+        x = assign(new(x.shape, x.dtype), x)
+    return _transform(x, planned)
+
+
+def _one(kind: str, direction: int) -> Function:
+    def along(x: Any, *, n: Any = None, axis: Any = -1, norm: Any = "backward") -> Any:
+        lengths = () if n is None else (n,)
+        return _along(x, kind, direction, (axis,), lengths, norm)
+
+    return along
+
+
+def _several(kind: str, direction: int) -> Function:
+    def along(
+        x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward"
+    ) -> Any:
+        if axes is None and s is None:
+            axes = tuple(range(x.ndim))
+        if type(axes) not in (tuple, list) or (s is not None and len(s) != len(axes)):
+            return NotImplemented
+        return _along(x, kind, direction, tuple(axes), s or (), norm)
+
+    return along
+
+
+def hfft(x: Any, *, n: Any = None, axis: Any = -1, norm: Any = "backward") -> Any:
+    """Transform a half, of a Hermitian whole, to real numbers."""
+    lengths = () if n is None else (n,)
+    swapped = NORMS.get(norm)
+    return _along(
+        x.conj(), "c2r", INVERSE, (axis,), lengths, swapped, x.dtype.kind != "c"
+    )
+
+
+def ihfft(x: Any, *, n: Any = None, axis: Any = -1, norm: Any = "backward") -> Any:
+    """Transform real numbers to the half of a Hermitian whole."""
+    lengths = () if n is None else (n,)
+    out = _along(x, "r2c", FORWARD, (axis,), lengths, NORMS.get(norm))
+    return out if out is NotImplemented else elementwise.conj(out, out=out)
+
+
+#: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
+TRANSFORMS: dict[str, Function] = {
+    "fft.fft": _one("c2c", FORWARD),
+    "fft.fftn": _several("c2c", FORWARD),
+    "fft.hfft": hfft,
+    "fft.ifft": _one("c2c", INVERSE),
+    "fft.ifftn": _several("c2c", INVERSE),
+    "fft.ihfft": ihfft,
+    "fft.irfft": _one("c2r", INVERSE),
+    "fft.irfftn": _several("c2r", INVERSE),
+    "fft.rfft": _one("r2c", FORWARD),
+    "fft.rfftn": _several("r2c", FORWARD),
+}
+
+
+def of_views(function: Function) -> Function:
+    """Hand contiguous views to CuPy's function, which copies views, as whole arrays."""
+    ndarray = _optional.cupy().ndarray
+
+    def serve(x: Any, **options: Any) -> Any:
+        # cuFFT wants real numbers aligned as complex ones are.
+        if x.base is not None and x._c_contiguous and not x.data.ptr % WORD:  # noqa: SLF001
+            x = ndarray(x.shape, x.dtype, x.data)
+        # CuPy takes lengths that are the shape for those of its axes in order; a list
+        # is no shape.
+        if options.get("s") is not None:
+            options["s"] = [*options["s"]]
+        return function(x, **options)
+
+    return serve
+
+
+SOLVED = "fdFD"  # characters of the data types that cuSOLVER has
+LOWER = 0  # cuBLAS's name of a triangle: CUBLAS_FILL_MODE_LOWER
+
+
+def cholesky(x: Any, *, upper: bool) -> Any:
+    """Return triangular factors; of one matrix by the triangle that cuSOLVER prefers.
+
+    Its routine takes less than half as long with the lower one in Fortran's order (the
+    upper one in C's) as with the other, which CuPy asks for.
+    """
+    cupy, kind = _optional.cupy(), x.dtype.char
+    if kind not in SOLVED or x.ndim != 2 or not x.size or x.shape[0] != x.shape[1]:  # noqa: PLR2004 - a matrix
+        factors = cupy.linalg.cholesky(x)
+        return factors.mT.conj() if upper else factors
+    routines = importlib.import_module("cupy_backends.cuda.libs.cusolver")
+    name = "sdcz"[SOLVED.index(kind)] + "potrf"
+    size, factorize = (getattr(routines, name + end) for end in ("_bufferSize", ""))
+    factor, info = x.astype(kind, "C" if upper else "F"), cupy.empty(1, np.int32)
+    matrix = cupy.cuda.Device().cusolver_handle, LOWER, len(x), factor.data.ptr, len(x)
+    work = cupy.empty(size(*matrix), kind)
+    factorize(*matrix, work.data.ptr, work.size, info.data.ptr)
+    if importlib.import_module("cupyx").geterr()["linalg"] == "raise" and int(info[0]):
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    return triu(factor) if upper else tril(factor)
+
+
+def solve(a: Any, b: Any) -> Any:
+    """Solve stacks of linear equations, (..., M, M) and (M,) or (..., M, K)."""
+    cupy = _optional.cupy()
+    left, right = a.shape, b.shape
+    if len(right) > 1 < len(left) and (left[:-2] != right[:-2] or not right[-1]):
+        stack = np.broadcast_shapes(left[:-2], right[:-2])
+        if left[-2] == left[-1] == right[-2] and not right[-1]:  # CuPy divides by K
+            kind = np.result_type(a.dtype, b.dtype, np.float32)
+            return cupy.empty(stack + right[-2:], kind)
+        a = cupy.broadcast_to(a, stack + left[-2:])
+        b = cupy.broadcast_to(b, stack + right[-2:])
+    return cupy.linalg.solve(a, b)
+
+
+#: Data types that hold products of such numbers exactly.
+WIDER = {"f": np.float64, "F": np.complex128}
+
+
+def _squared(x: Any) -> tuple[Any, Any] | None:
+    """Return a matrix of float32 in float64, and its columns' products with each other.
+
+    Its eigenvalues are the squares of singular values, which float64 holds to twice as
+    many digits as float32 has. None of other arrays, and where something is not finite.
+    """
+    wider = WIDER.get(x.dtype.char)
+    if wider is None or x.ndim != 2 or not x.size:  # noqa: PLR2004 - a matrix
+        return None
+    wide = x.astype(wider)
+    squared = wide.mT.conj() @ wide
+    return (wide, squared) if math.isfinite(squared.trace().real) else None
+
+
+def svd(x: Any, *, full_matrices: bool = True) -> Any:
+    """Return singular values and vectors, of float32 by a QR factorization in float64.
+
+    The eigenvectors V of the squared matrix make the columns of x V orthogonal, and as
+    long as the singular values; its QR factorization orthogonalizes the short ones too.
+    CuPy's serves where they did not.
+    """
+    cupy, result = _optional.cupy(), named_result("linalg.svd")
+    if x.ndim == 2 and x.shape[0] < x.shape[1]:  # noqa: PLR2004 - a matrix
+        v, values, uh = svd(x.mT.conj(), full_matrices=full_matrices)
+        return result(uh.mT.conj(), values, v.mT.conj())
+    squares = _squared(x)
+    if squares is not None:
+        wide, squared = squares
+        v = cupy.linalg.eigh(squared)[1][:, ::-1]
+        u, rest = cupy.linalg.qr(wide @ v, "complete" if full_matrices else "reduced")
+        lengths = rest.diagonal().real
+        size = abs(lengths).max()
+        strays = abs(v.mT.conj() @ v - cupy.eye(len(v))).max()
+        # Of zeros the last is no number, which max() passes over.
+        if max(strays, abs(triu(rest, k=1)).max() / size) <= np.finfo(x.dtype).eps:
+            u[:, : len(v)] *= cupy.copysign(1, lengths)
+            values = -cupy.sort(-abs(lengths))
+            real = values.astype(x.dtype.char.lower())
+            return result(u.astype(x.dtype), real, v.mT.conj().astype(x.dtype))
+    return result(*cupy.linalg.svd(x, full_matrices))
+
+
+def svdvals(x: Any) -> Any:
+    """Return singular values, the largest first."""
+    cupy = _optional.cupy()
+    if x.ndim == 2 and x.shape[0] < x.shape[1]:  # noqa: PLR2004 - a matrix
+        x = x.mT
+    squares = _squared(x)
+    if squares is None:
+        return cupy.linalg.svd(x, compute_uv=False)
+    values = cupy.linalg.eigvalsh(squares[1])[::-1]
+    return cupy.sqrt(cupy.maximum(values, 0)).astype(x.dtype.char.lower())
