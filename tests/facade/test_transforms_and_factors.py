@@ -92,6 +92,38 @@ def test_transforms_on_two_streams_have_their_own_work_space(cuda):
         np.testing.assert_allclose(xdev.to_numpy(out), row, atol=1e-5)
 
 
+@pytest.mark.parametrize("char", "efdFDi")
+def test_products_of_matrices_of_any_layout(device, char):
+    ways = (
+        lambda x: x,
+        lambda x: xdev.asarray(x.T, copy=True).T,  # in Fortran's order
+        lambda x: x[::2, ::-1],
+        lambda x: x[:, :1],
+        lambda x: x[:1],
+        lambda x: x[:, :0],
+    )
+    whole = (sample((6, 8), char) * 4).round()  # of which products are exact
+    there = xdev.asarray(whole, device=device)
+    for first, second in itertools.product(ways, ways):
+        x, own = first(there), first(whole)
+        y, other = second(there.T), second(whole.T)
+        if own.shape[1] != other.shape[0]:
+            with pytest.raises(ValueError):  # noqa: PT011
+                xdev.matmul(x, y)
+            continue
+        expected = np.matmul(own, other)
+        for out in (xdev.matmul(x, y), xdev.tensordot(x, y, axes=1)):
+            np.testing.assert_array_equal(xdev.to_numpy(out), expected, strict=True)
+    square = there[:, :6]
+    for n in range(7):
+        out = xdev.to_numpy(xdev.linalg.matrix_power(square / 4, n))
+        wanted = np.linalg.matrix_power(whole[:, :6].astype("D") / 4, n)
+        close = 1e-3 if char == "e" else 1e-4
+        np.testing.assert_allclose(
+            out, wanted, rtol=close, atol=close * abs(wanted).max()
+        )
+
+
 def kinds(m, n, char):
     """Matrices of any rank and scale."""
     z, count = sample((m, n), char, 3), min(m, n)

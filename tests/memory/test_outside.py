@@ -150,7 +150,8 @@ def test_the_facades_transforms_and_linear_algebra_try_again(
     own = SimpleNamespace(**{last: library})
     monkeypatch.setattr(facade_cuda, "pool", lambda device: {"cuda": pool}[device])
     monkeypatch.setitem(facade_cuda.MENDED, "linalg.eigvals", library)
-    monkeypatch.setitem(facade_cuda.OPERATORS, "matmul", library)
+    monkeypatch.setitem(facade_cuda.MENDED, "matmul", library)
+    monkeypatch.delitem(facade_cuda.OWN, name, raising=False)
     cupy = facade_cuda.CuPyLibrary()
     namespace = SimpleNamespace(**{room: own}) if room else own
     monkeypatch.setattr(cupy, "namespace", namespace)

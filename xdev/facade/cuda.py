@@ -70,13 +70,6 @@ _METHODS = "argmax argmin astype mean reshape squeeze take"
 #: Methods of CuPy's arrays, which are compiled: its functions of these names hand their
 #: arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
-#: CuPy's operators, which are compiled.
-OPERATORS: dict[str, Function] = {
-    "matmul": operator.matmul,
-    "matrix_transpose": operator.attrgetter("mT"),
-}
-
-
 #: Reductions of elementwise functions, by the engine's kernels.
 REDUCTIONS = {
     "all": elementwise.logical_and,
@@ -166,7 +159,7 @@ class CuPyLibrary(Library):
         super().__init__(_optional.cupy(), self._find)
         self.multi_device = registry.backend("cuda").count() > 1
         reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
-        self._known = {**OPERATORS, **reductions, **MENDED}
+        self._known = {**reductions, **MENDED}
         launched = {"where": cuda_copies.CHOOSE, "clip": cuda_copies.LIMIT}
         launches[self.namespace.ndarray] = {k: f.launches for k, f in launched.items()}
         live_streams.when_several.append(self._mark_uses)
@@ -483,6 +476,8 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
 #: The functions that serve in CuPy's place, by the standard's names. array_api_compat
 #: mends some of it as well, in more frames of Python, which small calls notice.
 MENDED: dict[str, Function] = {
+    # is a property, which is compiled
+    "matrix_transpose": operator.attrgetter("mT"),
     # no out=
     "real": part_of("real"),
     "imag": part_of("imag"),
@@ -514,6 +509,10 @@ MENDED: dict[str, Function] = {
     # have another default of rtol=, if any
     "linalg.matrix_rank": partial(matrix_rank, svdvals=cuda_libraries.svdvals),
     "linalg.pinv": partial(pinv, svd=cuda_libraries.svd),
+    # take longer
+    "matmul": cuda_libraries.matmul,
+    "tensordot": cuda_libraries.tensordot,
+    "linalg.matrix_power": cuda_libraries.matrix_power,
     # stacks do not broadcast; no columns are an error
     "linalg.solve": cuda_libraries.solve,
     # may be real where the standard wants complex numbers

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -228,7 +228,72 @@ def of_views(function: Function) -> Function:
     return serve
 
 
-SOLVED = "fdFD"  # characters of the data types that cuSOLVER has
+NUMBERS = "fdFD"  # characters of the data types that cuBLAS and cuSOLVER have
+#: A one and a zero on the host, their addresses, and the letters of routines' names.
+FACTORS = {kind: np.array([1, 0], kind) for kind in NUMBERS}
+ADDRESSES = {kind: factors.ctypes.data for kind, factors in FACTORS.items()}
+LETTERS = dict(zip(NUMBERS, "sdcz", strict=True))
+
+
+def _read(x: Any) -> tuple[int, int] | None:
+    """Return how cuBLAS, which counts along columns, reads a matrix, and its pitch.
+
+    0: as it lies, which is the transpose of an array in C's order; 1: transposed.
+    """
+    if x._c_contiguous:  # noqa: SLF001
+        return 0, x.shape[1]
+    return (1, x.shape[0]) if x._f_contiguous else None  # noqa: SLF001
+
+
+def matmul(x1: Any, x2: Any) -> Any:
+    """Return the product; of two matrices by cuBLAS at once."""
+    kind = x1.dtype.char
+    if not x1.ndim == x2.ndim == 2 or kind != x2.dtype.char or kind not in NUMBERS:  # noqa: PLR2004 - matrices
+        return x1 @ x2
+    (m, k), (rows, n), read1, read2 = x1.shape, x2.shape, _read(x1), _read(x2)
+    routines, serves = _blas()
+    if k != rows or not m * n * k or not (read1 and read2 and serves(x1.dtype)):
+        return x1 @ x2
+    out, one = new((m, n), x1.dtype), ADDRESSES[kind]
+    handle = _optional.cupy().cuda.device.get_cublas_handle()
+    (by, width), (first, length), zero = read1, read2, one + x1.itemsize
+    arrays = x2.data.ptr, length, x1.data.ptr, width, zero, out.data.ptr, n
+    routines[kind](handle, first, by, n, m, k, one, *arrays)
+    return out
+
+
+@cache
+def _blas() -> tuple[dict[str, Function], Function]:
+    """Return cuBLAS's products, and what says whether CuPy asks for these alone."""
+    cublas = importlib.import_module("cupy_backends.cuda.libs.cublas")
+    settings = importlib.import_module("cupy._core._routines_linalg")
+    asked, plain = settings.get_compute_type, settings.COMPUTE_TYPE_DEFAULT
+    products = {kind: getattr(cublas, f"{LETTERS[kind]}gemm") for kind in NUMBERS}
+    return products, lambda dtype: asked(dtype) == plain
+
+
+def tensordot(x1: Any, x2: Any, *, axes: Any) -> Any:
+    """Return the sums of products over axes; of two matrices, their product."""
+    matrices = x1.ndim == x2.ndim == 2 and x1.shape[1] == x2.shape[0]  # noqa: PLR2004
+    if matrices and type(axes) is int and axes == 1:
+        return matmul(x1, x2)
+    return _optional.cupy().tensordot(x1, x2, axes)
+
+
+def matrix_power(x: Any, n: Any) -> Any:
+    """Return a product of so many matrices, by as many products as n has bits."""
+    if type(n) is not int or n < 2 or x.ndim != 2 or x.shape[0] != x.shape[1]:  # noqa: PLR2004 - matrices
+        return _optional.cupy().linalg.matrix_power(x, n)
+    out = None
+    while True:
+        if n & 1:
+            out = x if out is None else matmul(out, x)
+        n >>= 1
+        if not n:
+            return out
+        x = matmul(x, x)
+
+
 LOWER = 0  # cuBLAS's name of a triangle: CUBLAS_FILL_MODE_LOWER
 
 
@@ -239,11 +304,11 @@ def cholesky(x: Any, *, upper: bool) -> Any:
     upper one in C's) as with the other, which CuPy asks for.
     """
     cupy, kind = _optional.cupy(), x.dtype.char
-    if kind not in SOLVED or x.ndim != 2 or not x.size or x.shape[0] != x.shape[1]:  # noqa: PLR2004 - a matrix
+    if kind not in NUMBERS or x.ndim != 2 or not x.size or x.shape[0] != x.shape[1]:  # noqa: PLR2004 - a matrix
         factors = cupy.linalg.cholesky(x)
         return factors.mT.conj() if upper else factors
     routines = importlib.import_module("cupy_backends.cuda.libs.cusolver")
-    name = "sdcz"[SOLVED.index(kind)] + "potrf"
+    name = LETTERS[kind] + "potrf"
     size, factorize = (getattr(routines, name + end) for end in ("_bufferSize", ""))
     factor, info = x.astype(kind, "C" if upper else "F"), cupy.empty(1, np.int32)
     matrix = cupy.cuda.Device().cusolver_handle, LOWER, len(x), factor.data.ptr, len(x)
