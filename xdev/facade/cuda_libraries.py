@@ -75,7 +75,9 @@ def _planned(
             return None
     lengths = result if kind == "c2r" else sizes
     batch = math.prod(shape) // (math.prod(sizes) or 1)
-    if 0 in (*shape, *lengths) or math.prod(shape) >= FAR or count > DIMENSIONS:
+    out = (*shape[:first], *result, *shape[stop:])
+    far = math.prod(shape) >= FAR or math.prod(out) >= FAR  # cuFFT counts in 32 bits
+    if far or 0 in (*shape, *out) or count > DIMENSIONS:
         return None
     if norm == "ortho":
         factor = 1 / math.sqrt(math.prod(lengths))
@@ -83,13 +85,11 @@ def _planned(
         one = (norm == "backward") is (direction == FORWARD)
         factor = 1 if one else 1 / math.prod(lengths)
     last = stop == ndim
-    strides = [(1, math.prod(n)) if last else (batch, 1) for n in (sizes, result)]
-    (step, far), (out_step, out_far) = strides
+    steps = [(1, math.prod(n)) if last else (batch, 1) for n in (sizes, result)]
     type_ = TYPES[char][kind == "c2r"]
-    layout = tuple(sizes), step, far, tuple(result), out_step, out_far
+    layout = tuple(sizes), *steps[0], tuple(result), *steps[1]
     plan = (tuple(lengths), *layout, type_, batch, "C", stop - 1, result[-1])
     swap = {"r2c": str.upper, "c2r": str.lower}.get(kind, str)
-    out = (*shape[:first], *result, *shape[stop:])
     scaled = None if factor == 1 else factor
     return Transform(plan, direction, out, np.dtype(swap(char)), scaled)
 
@@ -113,6 +113,14 @@ def _transform(x: Any, planned: Transform) -> Any:
             parts = type(x)((2 * out.size,), kind.lower(), out.data)
         elementwise.multiply(parts, planned.factor, out=parts)
     return out
+
+
+def _asks_cupy() -> bool:
+    """Say whether CuPy is told to take a plan, callbacks or several GPUs."""
+    cupy = _optional.cupy()
+    config, plan = cupy.fft.config, cupy.cuda.cufft.get_current_plan()
+    own = plan is not None or config.get_current_callback_manager() is not None
+    return own or bool(config.use_multi_gpus)
 
 
 #: Where the factor goes, and where it goes in a transform the other way.
@@ -152,7 +160,7 @@ def _along(
     if any(n != x.shape[axis] for n, axis in zip(others, axes, strict=False)):
         return NotImplemented
     planned = _planned(kind, x.shape, x.dtype.char, axes, last, direction, norm)
-    if planned is None:
+    if planned is None or _asks_cupy():
         return NotImplemented
     if not whole or (kind == "c2r" and copy):  # cuFFT spoils what it reads
         x = assign(new(x.shape, x.dtype), x)
