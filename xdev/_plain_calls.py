@@ -342,7 +342,7 @@ class Launches:
     def _read(self, operands: tuple[Any, ...]) -> tuple[Any, list[Any]]:
         """Return what a plan for the operands depends on, and the values.
 
-        The first is None where arrays are of two devices, or there is no array.
+        The first is None where arrays are of two devices.
         """
         key: list[Any] = []
         values: list[Any] = []
@@ -366,7 +366,8 @@ class Launches:
             key += kind, *rest, aligned
             devices.add(device if _cuda.several_devices else None)
             values.append(address)
-        return ((*key, *devices) if len(devices) == 1 else None), values
+        same = len(devices) < 2  # noqa: PLR2004 - none where there is no array
+        return ((*key, *(devices or {None})) if same else None), values
 
     def __call__(self, *operands: Any) -> Any:
         """Launch for operands."""

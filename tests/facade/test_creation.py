@@ -202,6 +202,33 @@ def test_ranges_and_matrices_agree_with_numpy(device, name, calls):
     assert xdev.eye(3, device=device).shape == (3, 3)
 
 
+@pytest.mark.parametrize("kind", ["int32", "int64", "float32", "float64"])
+def test_numbers_at_equal_distances_have_numpys_bits(device, kind):
+    on = {"dtype": kind, "device": device}
+    spans = [(0, 10_000, 1), (-7, 3000, 3), (9000, 2, -2)]
+    for span in spans + [(0.5, 3.1, 0.2), (-1e3, 7, 0.1)] * (kind[0] == "f"):
+        wanted = np.arange(*span, dtype=kind)
+        assert host(xdev.arange(*span, **on)).tobytes() == wanted.tobytes()
+    for name, x in (("ones", 1), ("zeros", 0), ("full", 7)):
+        made = getattr(xdev, name)((70, 90), *[x] * (name == "full"), **on)
+        like = getattr(xdev, f"{name}_like")(made, *[x] * (name == "full"))
+        for one in made, like:
+            assert host(one).tobytes() == np.full((70, 90), x, kind).tobytes()
+    if kind[0] == "i":
+        return
+    for endpoint, num in ((True, 10_000), (False, 7), (True, 2), (True, 1)):
+        options = {"endpoint": endpoint, "dtype": kind}
+        wanted = np.linspace(-0.1, 2.7, num, **options)
+        made = xdev.linspace(-0.1, 2.7, num, **options, device=device)
+        assert host(made).tobytes() == wanted.tobytes()
+    for name in ("fftfreq", "rfftfreq"):
+        for n in (1, 2, 9_999, 10_000):
+            wanted = getattr(np.fft, name)(n, 0.3).astype(kind)
+            assert host(getattr(xdev.fft, name)(n, 0.3, **on)).tobytes() == (
+                wanted.tobytes()
+            )
+
+
 @pytest.mark.parametrize(
     "args",
     [

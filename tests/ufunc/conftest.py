@@ -257,7 +257,7 @@ class HostGpu:
 
     def moves(self, kernel):
         name = re.search(r"::(\w+)", kernel.entry)[1]
-        own = {"cross", "join", "search", "take", "triangle"}
+        own = {"cross", "join", "ramp", "search", "stripe", "take", "triangle"}
         parameter = name.capitalize() if name in own else "Order"
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
         content = program(kernel, parameter, waits=True)

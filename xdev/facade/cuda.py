@@ -24,13 +24,20 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.facade import cuda_copies, cuda_libraries, cuda_searching, elementwise
+from xdev.facade import (
+    cuda_copies,
+    cuda_creation,
+    cuda_libraries,
+    cuda_searching,
+    elementwise,
+)
 from xdev.facade.backends import (
     FLOAT64,
     MAKERS,
     Factory,
     Library,
     as_shape,
+    dtype_of_number,
     first_in,
     to_numpy_dtype,
 )
@@ -265,6 +272,7 @@ class CudaFactory(Factory):
     def __init__(self, index: int) -> None:
         self.namespace = self.cupy = cupy = _optional.cupy()
         self.ndarray, self._device = cupy.ndarray, Device(f"cuda:{index}")
+        self._index = index
         self._make = array_maker()
         if registry.backend("cuda").count() > 1:
             device = cupy.cuda.Device(index)
@@ -282,6 +290,25 @@ class CudaFactory(Factory):
             message = f"shape {shape} overflows: no device holds {count:,} elements"
             raise ValueError(message)
         return self._make(shape, dtype, order)  # refuses negatives
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        kind = dtype_of_number(value) if dtype is None else to_numpy_dtype(dtype)
+        array = cuda_creation.full(shape, value, kind, self._index)
+        if array is NotImplemented:
+            return self.filled(self.empty(shape, kind), value)
+        return array
+
+    def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
+        if x._c_contiguous:  # noqa: SLF001
+            return self.full(x.shape, value, x.dtype if dtype is None else dtype)
+        return self.filled(self.empty_like(x, dtype), value)
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
+        array = cuda_creation.eye((rows, columns), k, kind, self._index)
+        return (
+            super().eye(rows, columns, k, dtype) if array is NotImplemented else array
+        )
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
         kind = x.dtype if dtype is None else to_numpy_dtype(dtype)
@@ -314,25 +341,29 @@ class CudaFactory(Factory):
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if stop is None:
             start, stop = 0, start
-        return self.cupy.arange(start, stop, step, NUMPY.dtype(dtype))
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        array = cuda_creation.arange(start, stop, step, kind, self._index)
+        if array is NotImplemented:
+            return self.cupy.arange(start, stop, step, kind)
+        return array
 
-    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
-        return self.cupy.linspace(*span, endpoint, False, NUMPY.dtype(dtype))
+    def linspace(
+        self, start: Any, stop: Any, num: int, *, dtype: DType, endpoint: bool
+    ) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        span = start, stop, num
+        array = cuda_creation.linspace(*span, kind, endpoint, self._index)
+        if array is NotImplemented:
+            return self.cupy.linspace(*span, endpoint, False, kind)
+        return array
 
     def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
         kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
-        if kind.kind != "f":
-            return super().frequencies(name, n, d, dtype)
-        multiply: Any = elementwise.multiply
-        ranges = [(0, n // 2 + 1)]
-        if name == "fftfreq":
-            ranges = [(0, (n + 1) // 2), (-(n // 2), 0)]
-        out = self.empty(sum(stop - start for start, stop in ranges), kind)
-        for start, stop in ranges:
-            part = out[start:] if start < 0 else out[:stop]
-            whole = self.cupy.arange(start, stop, 1, np.float64)
-            multiply(whole, 1 / (n * d), out=part)
-        return out
+        size, turn = (n, (n + 1) // 2) if name == "fftfreq" else (n // 2 + 1, n)
+        array = cuda_creation.frequencies(size, turn, 1 / (n * d), kind, self._index)
+        return (
+            super().frequencies(name, n, d, dtype) if array is NotImplemented else array
+        )
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = NUMPY.dtype(dtype)

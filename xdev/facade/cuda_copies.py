@@ -76,7 +76,8 @@ def new(shape: Shape, dtype: Any) -> Any:
 class Program(NamedTuple):
     """A kernel of ``moves.cu``: its C++ name, threads of a block, elements of each.
 
-    ``slots`` is of how many arrays its parameter has the addresses.
+    ``slots`` is of how many arrays, and numbers, its parameter has the values;
+    ``numbers`` how it takes the first ones, which are no arrays.
     """
 
     entry: str
@@ -84,6 +85,7 @@ class Program(NamedTuple):
     items: int = ITEMS
     slots: int = 5
     template: str = "moves"
+    numbers: tuple[launch.Value, ...] = ()
 
     def macros(self) -> cubins.Macros:
         """Return the template's macros."""
@@ -106,12 +108,12 @@ def _launch(
     kernel = _kernel(program, launch.capability(device))
     parameter = bytes(program.slots * SLOT) + struct.pack(f"={len(sizes)}q", *sizes)
     parameter += bytes(-len(parameter) % SLOT)
-    slots = (launch.Value(),) * count
+    slots = *program.numbers, *(launch.Value(),) * (count - len(program.numbers))
     return launch.Launch(kernel, blocks, program.threads, parameter, slots)
 
 
 def run_of(program: Program, blocks: int, count: int, *sizes: int) -> launch.Launch:
-    """Return the launch of a kernel on so many contiguous arrays."""
+    """Return the launch of a kernel on so many contiguous arrays and numbers."""
     device = _optional.cupy().cuda.runtime.getDevice()
     return _launch(program, blocks, count, sizes, device)
 

@@ -374,6 +374,7 @@ cdef class Launches:
     """As `xdev._plain_calls.Launches`."""
 
     cdef public Py_ssize_t nin
+    cdef bint lanes  # whether a plan is for any number of elements
     cdef dict _plans
 
     def __init__(self, Py_ssize_t nin=0):
@@ -385,9 +386,9 @@ cdef class Launches:
         cdef Py_ssize_t count = len(operands)
         if count > OPERANDS:
             return
+        self.lanes = self.lanes or plan.run.lanes > 0
         key = self.straight_key(items, count, &found) if plan.run.lanes else None
-        if key is None:
-            key = self.key_of(items, count, &found)
+        key = key or self.key_of(items, count, &found)
         if key is not None:
             if len(self._plans) >= LAUNCHES:
                 self._plans.clear()
@@ -473,8 +474,7 @@ cdef class Launches:
             if found.device != device and found.device >= 0:
                 return None
             found.device = device
-        key.append(device)
-        return tuple(key)
+        return (*key, device)
 
     cdef object call(self, PyObject** operands, Py_ssize_t count):
         """Launch; return NotImplemented where there is no plan, or it does not fit."""
@@ -483,7 +483,7 @@ cdef class Launches:
         cdef int current
         if not self._plans or count > OPERANDS:
             return NotImplemented
-        plan = self._plans.get(self.straight_key(operands, count, &found))
+        plan = self._plans.get(self.straight_key(operands, count, &found)) if self.lanes else None
         if plan is None or not 0 < found.size < plan.run.most:
             plan = self._plans.get(self.key_of(operands, count, &found))
             if plan is None:

@@ -453,6 +453,42 @@ __global__ void __launch_bounds__(BLOCK) search(const __grid_constant__ Search p
     }
 }
 
+// A value at every so many places of a range, zero elsewhere.
+struct Stripe {
+    Slot value, target;
+    Size first, last, pitch, count;
+};
+
+template <class T>
+__global__ void __launch_bounds__(BLOCK) stripe(const __grid_constant__ Stripe p)
+{
+    const T value = p.value.get<T>();
+    const unsigned int first = p.first, last = p.last, pitch = p.pitch;
+    fill<T>(p.target, p.count, [&](unsigned int at) {
+        return at >= first && at < last && (at - first) % pitch == 0 ? value : T{};
+    });
+}
+
+// Numbers at equal distances, with NumPy's roundings; places from `turn` on count from
+// the end. FILLS: by their first two, as `arange` does; else one place has its own.
+struct Ramp {
+    Slot start, step, own, target;
+    Size turn, place, count;
+};
+
+template <class T, class Number, bool FILLS>
+__global__ void __launch_bounds__(BLOCK) ramp(const __grid_constant__ Ramp p)
+{
+    const Number start = p.start.get<Number>(), own = p.own.get<Number>();
+    const Number step = FILLS ? own - start : p.step.get<Number>();
+    const unsigned int turn = p.turn, place = p.place, count = p.count;
+    fill<T>(p.target, count, [&](unsigned int at) {
+        const Number steps = Number(at < turn ? int(at) : int(at - count)) * step;
+        const Number sum = FILLS && at == 0 ? start : start + steps;
+        return convert<T>(at == place ? own : sum);
+    });
+}
+
 struct Cross {
     Slot first, second, target;
     Size length;
