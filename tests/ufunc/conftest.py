@@ -45,6 +45,7 @@ FUNCTIONS = {
     "same": (lambda x: x, "*o = *a;"),
     "positive": (lambda x: +x, "*o = *a;"),
     "logical_and": (lambda x, y: x and y, "*o = to<bool>(*a) && to<bool>(*b);"),
+    "multiply": (lambda x, y: x * y, "*o = *a * *b;"),
     "above": (lambda x, y: x > y, "*o = *a > *b;"),
     "remainder": (lambda x, y: x % y, "*o = *a % *b;"),
     "floor_divide": (lambda x, y: x // y, "*o = *a / *b;"),

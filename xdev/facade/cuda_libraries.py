@@ -6,8 +6,9 @@ Where the way there by CuPy is long, or takes the slower of a library's routines
 from __future__ import annotations
 
 import importlib
-import math
 from functools import cache, lru_cache
+from itertools import chain
+from math import isfinite, prod, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,6 @@ from xdev.facade.cpu import named_result
 from xdev.facade.cuda_copies import FAR, LARGE, PLANS, WORD, assign, new, tril, triu
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from xdev.facade.backends import Function
 
 Shape = tuple[int, ...]
@@ -33,17 +32,20 @@ class Transform(NamedTuple):
     shape: Shape  # of the result
     dtype: Any
     factor: float | None  # of the result
+    moved: int | None  # an axis that changes places with the last one, there and back
 
 
 FORWARD, INVERSE = -1, 1
-#: cuFFT's types: of complex numbers to such, of real ones to complex ones, and back.
+#: cuFFT's types by kinds of transforms: complex numbers to such, real ones to complex
+#: ones, and back.
 TYPES = {
-    "F": (0x29, 0x2C),
-    "D": (0x69, 0x6C),
-    "f": (0x2A,),
-    "d": (0x6A,),
+    "c2c": {"F": 0x29, "D": 0x69},
+    "r2c": {"f": 0x2A, "d": 0x6A},
+    "c2r": {"F": 0x2C, "D": 0x6C},
 }
 DIMENSIONS = 3  # of a plan, at most
+#: Where the factor goes, and where it goes in a transform the other way.
+NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 @lru_cache(maxsize=PLANS)
@@ -52,79 +54,63 @@ def _planned(
     shape: Shape,
     char: str,
     axes: Shape,
-    length: int | None,
+    lengths: Shape,
     direction: int,
     norm: str,
+    direct: bool,
 ) -> Transform | None:
     """Plan a transform along axes that are neighbours and reach one end of the shape.
 
-    ``kind`` is "c2c", "r2c" or "c2r", ``length`` c2r's along the last of the axes.
+    Or along one axis: if not ``direct``, in a copy in which it is the last. None: CuPy
+    serves.
     """
-    ndim, count = len(shape), len(axes)
+    ndim, count, moved = len(shape), len(axes), None
+    known = norm in NORMS and char in TYPES[kind] and 0 < count <= DIMENSIONS
+    if not known or not -ndim <= min(axes) <= max(axes) < ndim:
+        return None
     axes = tuple(axis % ndim for axis in axes)
     first, stop = axes[0], axes[0] + count
+    if count == 1 and stop < ndim and (first or not direct):
+        moved, sizes = first, list(shape)
+        sizes[first], sizes[-1] = sizes[-1], sizes[first]
+        shape, axes, first, stop = tuple(sizes), (ndim - 1,), ndim - 1, ndim
     if axes != tuple(range(first, stop)) or (first and stop != ndim):
         return None
     sizes = list(shape[first:stop])
+    wanted = [*lengths] or [*sizes]  # of the transform
     result = [*sizes]
     if kind == "r2c":
         result[-1] = sizes[-1] // 2 + 1
     elif kind == "c2r":
-        result[-1] = 2 * (sizes[-1] - 1) if length is None else length
-        if result[-1] // 2 + 1 != sizes[-1]:
-            return None
-    lengths = result if kind == "c2r" else sizes
-    batch = math.prod(shape) // (math.prod(sizes) or 1)
-    out = (*shape[:first], *result, *shape[stop:])
-    far = math.prod(shape) >= FAR or math.prod(out) >= FAR  # cuFFT counts in 32 bits
-    if far or 0 in (*shape, *out) or count > DIMENSIONS:
+        result[-1] = wanted[-1] if lengths else 2 * (sizes[-1] - 1)
+        wanted = result
+    halved = [*wanted[:-1], wanted[-1] // 2 + 1]
+    if (halved if kind == "c2r" else wanted) != sizes:
         return None
+    out = (*shape[:first], *result, *shape[stop:])
+    far = prod(shape) >= FAR or prod(out) >= FAR  # cuFFT counts in 32 bits
+    if far or 0 in (*shape, *out):
+        return None
+    factor, batch = 1 / prod(wanted), prod(shape) // prod(sizes)
     if norm == "ortho":
-        factor = 1 / math.sqrt(math.prod(lengths))
-    else:
-        one = (norm == "backward") is (direction == FORWARD)
-        factor = 1 if one else 1 / math.prod(lengths)
-    last = stop == ndim
-    steps = [(1, math.prod(n)) if last else (batch, 1) for n in (sizes, result)]
-    type_ = TYPES[char][kind == "c2r"]
-    layout = tuple(sizes), *steps[0], tuple(result), *steps[1]
-    plan = (tuple(lengths), *layout, type_, batch, "C", stop - 1, result[-1])
+        factor = sqrt(factor)
+    elif (norm == "backward") is (direction == FORWARD):
+        factor = 1
+    layouts = (
+        (tuple(n), *((1, prod(n)) if stop == ndim else (batch, 1)))
+        for n in (sizes, result)
+    )
+    rest = TYPES[kind][char], batch, "C", stop - 1, result[-1]
+    plan = (tuple(wanted), *chain(*layouts), *rest)
     swap = {"r2c": str.upper, "c2r": str.lower}.get(kind, str)
     scaled = None if factor == 1 else factor
-    return Transform(plan, direction, out, np.dtype(swap(char)), scaled)
+    return Transform(plan, direction, out, np.dtype(swap(char)), scaled, moved)
 
 
-def _transform(x: Any, planned: Transform) -> Any:
-    """Transform by a plan of this thread, device and stream: a plan has work space.
-
-    Plans are kept where CuPy keeps its own, by ``cupy.fft.config``.
-    """
+@cache
+def _cufft() -> tuple[Any, Any]:
     cupy = _optional.cupy()
-    plans = cupy.fft.config.get_plan_cache()
-    key = (*planned.plan, cupy.cuda.get_current_stream().ptr)
-    plan = plans.get(key)
-    if plan is None:
-        plan = plans[key] = cupy.cuda.cufft.PlanNd(*planned.plan)
-    out = new(planned.shape, planned.dtype)
-    plan.fft(x, out, planned.direction)
-    if planned.factor is not None:
-        parts, kind = out, planned.dtype.char
-        if kind in "FD":  # real and imaginary ones, by the same number
-            parts = type(x)((2 * out.size,), kind.lower(), out.data)
-        elementwise.multiply(parts, planned.factor, out=parts)
-    return out
-
-
-def _asks_cupy() -> bool:
-    """Say whether CuPy is told to take a plan, callbacks or several GPUs."""
-    cupy = _optional.cupy()
-    config, plan = cupy.fft.config, cupy.cuda.cufft.get_current_plan()
-    own = plan is not None or config.get_current_callback_manager() is not None
-    return own or bool(config.use_multi_gpus)
-
-
-#: Where the factor goes, and where it goes in a transform the other way.
-NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+    return cupy.fft.config, cupy.cuda.cufft
 
 
 def _along(
@@ -132,39 +118,42 @@ def _along(
     kind: str,
     direction: int,
     axes: Any,
-    lengths: Sequence[Any],
+    lengths: Any,
     norm: Any,
     copy: bool = True,
 ) -> Any:
     """Transform along axes, of those lengths if any; or leave it to CuPy.
 
-    Without ``copy`` x may be spoilt.
+    Without ``copy`` x may be spoilt. A plan is of a thread, device and stream, since it
+    has work space; they are kept where CuPy keeps its own, by ``cupy.fft.config``.
     """
-    known = norm in NORMS and x.dtype.char in ("fd" if kind == "r2c" else "FD")
-    if not known or not axes or any(type(n) is not int for n in (*axes, *lengths)):
+    if any(type(n) is not int for n in (*axes, *lengths)) or type(norm) is not str:
         return NotImplemented
-    if not -x.ndim <= min(axes) <= max(axes) < x.ndim:
+    whole = x._c_contiguous and not x.data.ptr % WORD  # noqa: SLF001
+    # From some size on, a copy takes less than steps from line to line.
+    direct, char = whole and x.nbytes < LARGE, x.dtype.char
+    how = _planned(kind, x.shape, char, axes, lengths, direction, norm, direct)
+    config, cufft = _cufft()
+    asked = cufft.get_current_plan() or config.get_current_callback_manager()
+    if how is None or asked or config.use_multi_gpus:  # which CuPy follows
         return NotImplemented
-    whole, last = x._c_contiguous and not x.data.ptr % WORD, None  # noqa: SLF001
-    if (
-        len(axes) == 1
-        and axes[0] not in {-1, x.ndim - 1}
-        and not (whole and axes[0] in {0, -x.ndim} and x.nbytes < LARGE)
-    ):  # a copy that lies well takes less than steps from line to line
-        lines = x.swapaxes(axes[0], -1)
-        out = _along(lines, kind, direction, (-1,), lengths, norm, copy)
-        return out if out is NotImplemented else out.swapaxes(axes[0], -1)
-    others = list(lengths)
-    if others and kind == "c2r":
-        last = others.pop()
-    if any(n != x.shape[axis] for n, axis in zip(others, axes, strict=False)):
-        return NotImplemented
-    planned = _planned(kind, x.shape, x.dtype.char, axes, last, direction, norm)
-    if planned is None or _asks_cupy():
-        return NotImplemented
+    if how.moved is not None:
+        x, whole = x.swapaxes(how.moved, -1), False
     if not whole or (kind == "c2r" and copy):  # cuFFT spoils what it reads
         x = assign(new(x.shape, x.dtype), x)
-    return _transform(x, planned)
+    plans = config.get_plan_cache()
+    key = (*how.plan, _optional.cupy().cuda.get_current_stream().ptr)
+    plan = plans.get(key)
+    if plan is None:
+        plan = plans[key] = cufft.PlanNd(*how.plan)
+    out = new(how.shape, how.dtype)
+    plan.fft(x, out, how.direction)
+    if how.factor is not None:
+        parts, char = out, how.dtype.char
+        if char in "FD":  # real and imaginary ones, by the same number
+            parts = type(x)((2 * out.size,), char.lower(), out.data)
+        elementwise.multiply(parts, how.factor, out=parts)
+    return out if how.moved is None else out.swapaxes(how.moved, -1)
 
 
 def _one(kind: str, direction: int) -> Function:
@@ -180,10 +169,13 @@ def _several(kind: str, direction: int) -> Function:
         x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward"
     ) -> Any:
         if axes is None and s is None:
-            axes = tuple(range(x.ndim))
-        if type(axes) not in (tuple, list) or (s is not None and len(s) != len(axes)):
+            axes = range(x.ndim)
+        lists = tuple, list, range
+        if not isinstance(axes, lists) or not isinstance(s, tuple | list | type(None)):
             return NotImplemented
-        return _along(x, kind, direction, tuple(axes), s or (), norm)
+        if s is not None and len(s) != len(axes):
+            return NotImplemented
+        return _along(x, kind, direction, tuple(axes), tuple(s or ()), norm)
 
     return along
 
@@ -356,7 +348,7 @@ def _squared(x: Any) -> tuple[Any, Any] | None:
         return None
     wide = x.astype(wider)
     squared = wide.mT.conj() @ wide
-    return (wide, squared) if math.isfinite(squared.trace().real) else None
+    return (wide, squared) if isfinite(squared.trace().real) else None
 
 
 def svd(x: Any, *, full_matrices: bool = True) -> Any:
