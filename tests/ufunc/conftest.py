@@ -258,7 +258,8 @@ class HostGpu:
 
     def moves(self, kernel):
         name = re.search(r"::(\w+)", kernel.entry)[1]
-        own = {"cross", "join", "ramp", "search", "stripe", "take", "triangle"}
+        own = {"cross", "differences", "join", "ramp", "search", "spread", "stripe"}
+        own |= {"take", "triangle"}
         parameter = name.capitalize() if name in own else "Order"
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
         content = program(kernel, parameter, waits=True)
@@ -370,7 +371,7 @@ def gpu(tmp_path_factory):
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
         cuda_copies._launch.cache_clear()
-        cuda_copies._launches.clear()
+        dispatch.planned.clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
 
 
@@ -393,9 +394,9 @@ def cupy_library(gpu, monkeypatch):
 def sizes(request, monkeypatch):
     """All that the facade copies is large, or nothing is."""
     monkeypatch.setattr(cuda_copies, "LARGE", request.param)
-    cuda_copies._launches.clear()
+    dispatch.planned.clear()
     yield
-    cuda_copies._launches.clear()
+    dispatch.planned.clear()
 
 
 ORDERED = cuda_operands.ordered

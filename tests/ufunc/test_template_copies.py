@@ -143,3 +143,30 @@ def test_what_is_no_copy_is_left_to_cupy(gpu):
     for parts in ([new(6), new()], [new(), new()]):
         with pytest.raises(ValueError, match=r"xdev\.stack"):
             xdev.concat(parts, axis=0)
+
+
+@pytest.mark.parametrize("to", "?bHlfD")
+@pytest.mark.parametrize("char", "?hLfd")
+def test_casts_are_planned_whatever_they_lose(gpu, char, to):
+    for shape in ((7,), (50,), (3, 5)):
+        x = gpu.sample(shape, char)
+        expected, launches = x.astype(to), gpu.launches
+        made = xdev.astype(gpu.array(x), np.dtype(to))
+        if char != to and "?" in (char, to):
+            assert made is NotImplemented
+            continue
+        np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+        assert gpu.launches == launches + 1
+        assert xdev.astype(gpu.array(x.T[::2]), np.dtype(to)) is NotImplemented
+
+
+@pytest.mark.parametrize("char", "fdlq")
+def test_neighbours_are_subtracted_by_one_launch(gpu, char):
+    x = gpu.sample((4, 5, 3), char)
+    for view in (x, x.T, x[::2]):
+        for axis in (*range(-3, 3), *range(3)):
+            launches = gpu.launches
+            made = xdev.diff(gpu.array(view), axis=axis)
+            expected = np.diff(view, axis=axis)
+            np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+            assert gpu.launches <= launches + 1 + (view is not x)

@@ -43,7 +43,6 @@ from xdev.facade.backends import (
 )
 from xdev.facade.cpu import (
     HOST,
-    NUMPY,
     clip,
     diff,
     eig,
@@ -100,6 +99,7 @@ OWN = {
     **cuda_copies.COPIES,
     **cuda_libraries.TRANSFORMS,
     **cuda_searching.SEARCHES,
+    "meshgrid": cuda_creation.meshgrid,
 }
 
 
@@ -293,10 +293,10 @@ class CudaFactory(Factory):
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
         kind = dtype_of_number(value) if dtype is None else to_numpy_dtype(dtype)
-        array = cuda_creation.full(shape, value, kind, self._index)
-        if array is NotImplemented:
-            return self.filled(self.empty(shape, kind), value)
-        return array
+        out = cuda_creation.full(shape, value, kind, self._index)
+        if out is NotImplemented:
+            out = self.filled(self.empty(shape, kind), value)
+        return out
 
     def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
         if x._c_contiguous:  # noqa: SLF001
@@ -305,10 +305,8 @@ class CudaFactory(Factory):
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
         kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
-        array = cuda_creation.eye((rows, columns), k, kind, self._index)
-        return (
-            super().eye(rows, columns, k, dtype) if array is NotImplemented else array
-        )
+        out = cuda_creation.eye(rows, columns, k, kind, self._index)
+        return super().eye(rows, columns, k, dtype) if out is NotImplemented else out
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
         kind = x.dtype if dtype is None else to_numpy_dtype(dtype)
@@ -342,31 +340,20 @@ class CudaFactory(Factory):
         if stop is None:
             start, stop = 0, start
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        array = cuda_creation.arange(start, stop, step, kind, self._index)
-        if array is NotImplemented:
-            return self.cupy.arange(start, stop, step, kind)
-        return array
+        return cuda_creation.arange(start, stop, step, kind, self._index)
 
-    def linspace(
-        self, start: Any, stop: Any, num: int, *, dtype: DType, endpoint: bool
-    ) -> Any:
+    def linspace(self, *span: Any, dtype: DType, endpoint: bool) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        span = start, stop, num
-        array = cuda_creation.linspace(*span, kind, endpoint, self._index)
-        if array is NotImplemented:
-            return self.cupy.linspace(*span, endpoint, False, kind)
-        return array
+        return cuda_creation.linspace(*span, kind, endpoint, self._index)
 
     def frequencies(self, name: str, n: int, d: float, dtype: DType) -> Any:
         kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
         size, turn = (n, (n + 1) // 2) if name == "fftfreq" else (n // 2 + 1, n)
-        array = cuda_creation.frequencies(size, turn, 1 / (n * d), kind, self._index)
-        return (
-            super().frequencies(name, n, d, dtype) if array is NotImplemented else array
-        )
+        out = cuda_creation.frequencies(size, turn, 1 / (n * d), kind, self._index)
+        return super().frequencies(name, n, d, dtype) if out is NotImplemented else out
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
-        kind = NUMPY.dtype(dtype)
+        kind = None if dtype is None else to_numpy_dtype(dtype)
         if isinstance(obj, self.ndarray):
             if not copy and (kind is None or kind == obj.dtype):
                 return obj

@@ -19,9 +19,11 @@ from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
+from xdev.facade.dispatch import planned
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda
 from xdev.ufunc.cuda_methods import ALONE
+from xdev.ufunc.cuda_operands import Array
 from xdev.ufunc.expressions import selection
 from xdev.ufunc.layout import SHORT
 
@@ -92,6 +94,11 @@ class Program(NamedTuple):
         return [("XDEV_BLOCK", str(self.threads)), ("XDEV_ITEMS", str(self.items))]
 
 
+Operands = tuple[Any, ...]
+#: Of a launch that makes a new array: it, and the result's data type and shape.
+Move = tuple[launch.Launch, Any, Shape]
+
+
 @lru_cache(maxsize=PLANS)
 def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
     def make() -> tuple[bytes, str]:
@@ -118,36 +125,37 @@ def run_of(program: Program, blocks: int, count: int, *sizes: int) -> launch.Lau
     return _launch(program, blocks, count, sizes, device)
 
 
+def move(program: Program, dtype: Any, shape: Shape, *sizes: int) -> Move:
+    """Plan an array that a kernel makes, of whatever its slots are of."""
+    count = prod(shape)
+    begin = run_of(program, blocks_of(count), program.slots, *sizes, count)
+    return begin, dtype, shape
+
+
 def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
     """Launch a kernel on contiguous arrays."""
     run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
 
 
-Operands = tuple[Any, ...]
-#: Of a launch that makes a new array: it, and the result's data type and shape.
-Move = tuple[launch.Launch, Any, Shape]
-_launches: dict[Any, native.calls.Launches] = {}
-
-
 def launched(
-    plan: Callable[..., Move | None], operands: Operands, *options: Any
+    plan: Callable[..., Move | None], operands: Operands, key: tuple[Any, ...]
 ) -> Any:
     """Launch what is planned for arrays of such layouts and numbers of such types.
 
-    Of arrays that are not contiguous it takes copies. The plan takes ``options`` too;
-    equal ones are of one type. NotImplemented: nothing is planned.
+    Of arrays that are not contiguous it takes copies. The key is a name of the plan's
+    and its options; equal ones are of one type. NotImplemented: nothing is planned.
     """
-    launches = _launches.get((plan, *options))
+    launches = planned.get(key)
     if launches is not None:
         out = launches(*operands)
         if out is not NotImplemented:
             return out
-    move = plan(operands, *options)
+    move = plan(operands, *key[1:])
     if move is None:
         return NotImplemented
     begin, dtype, shape = move
     operands = tuple(x if type(x) in NUMBERS else straight(x) for x in operands)
-    launches = cuda.remember(_launches, (plan, *options), native.calls.Launches())
+    launches = cuda.remember(planned, key, native.calls.Launches())
     launches.learn(operands, native.calls.LaunchPlan(begin, dtype, shape))
     out = new(shape, dtype)
     begin([x if type(x) in NUMBERS else x.data.ptr for x in (*operands, out)])
@@ -171,21 +179,31 @@ def blocks_of(count: int) -> int:
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
     """Cast real numbers, or copy."""
     dtype = np.dtype(dtype)
-    same = dtype == x.dtype
+    same, truth = dtype == x.dtype, dtype == np.bool_
     if (same and not copy) or not x.size or not x._c_contiguous:  # noqa: SLF001
         return NotImplemented
-    moved = same or dtype == np.bool_ or x.dtype.kind not in "bc"
-    planned = np.can_cast(x.dtype, dtype, "same_kind")
-    if not moved or (x.size * dtype.itemsize < HUGE and not planned):
+    left = x.dtype.kind in "bc" if not truth else x.size < HUGE
+    if left and not same:
         return NotImplemented
-    return assign(new(x.shape, dtype), x, "same_kind" if planned else "unsafe")
+    if truth:
+        return assign(new(x.shape, dtype), x, "unsafe")
+    return launched(_cast, (x,), ("astype", dtype))
+
+
+def _cast(arrays: Operands, dtype: np.dtype[Any]) -> Move:
+    """Plan :func:`astype`, as the engine plans a copy."""
+    x, out = arrays[0], new(arrays[0].shape, dtype)
+    copies: Any = elementwise.positive
+    operands = [Array.of(x)], [Array.of(out)]
+    plan = copies._cuda._plan(*operands, True, "unsafe", None, "K")  # noqa: SLF001 - of the engine
+    return plan.run, dtype, x.shape
 
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
     """Join arrays along an axis that they have."""
     if not isinstance(arrays, list | tuple) or not arrays or not _is_axis(axis):
         return NotImplemented
-    out = launched(_end_to_end, tuple(arrays), axis)
+    out = launched(_end_to_end, tuple(arrays), ("concat", axis))
     if out is not NotImplemented or sum(x.nbytes for x in arrays) < LARGE:
         return out
     if axis is None:
@@ -207,7 +225,7 @@ def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
     """Join arrays along an axis that is new."""
     if not isinstance(arrays, list | tuple) or not arrays or type(axis) is not int:
         return NotImplemented
-    out = launched(_as_rows, tuple(arrays), axis)
+    out = launched(_as_rows, tuple(arrays), ("stack", axis))
     if out is NotImplemented:
         shape, ndim = arrays[0].shape, arrays[0].ndim + 1
         if -ndim <= axis < ndim and all(x.shape == shape for x in arrays):
@@ -326,7 +344,7 @@ def tile(x: Any, repetitions: Shape) -> Any:
         return NotImplemented
     times = repetitions[0] if x.ndim == len(repetitions) == 1 else None
     if type(times) is int and 0 < times <= PARTS:
-        out = launched(_end_to_end, (x,) * times, 0)
+        out = launched(_end_to_end, (x,) * times, ("concat", 0))
         if out is not NotImplemented:
             return out
     if x.nbytes * prod(repetitions) < LARGE:
@@ -343,7 +361,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     if not whole or not x.size or not (axis is None or -x.ndim <= axis < x.ndim):
         return NotImplemented
     if 0 < repeats <= PARTS:
-        out = launched(_interleaved, (x,) * repeats, axis)
+        out = launched(_interleaved, (x,) * repeats, ("repeat", axis))
         if out is not NotImplemented:
             return out
     if axis is None:
@@ -372,7 +390,7 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
         return NotImplemented
     if not (axis is None or -x.ndim <= axis < x.ndim):
         return NotImplemented
-    out = launched(_rotated, (x, x), shift, axis)
+    out = launched(_rotated, (x, x), ("roll", shift, axis))
     if out is not NotImplemented or x.nbytes < LARGE:
         return out
     if axis is None:
@@ -403,7 +421,7 @@ def _shifted(x: Any, *, axes: Any, back: bool = False) -> Any:
     return out
 
 
-def _triangle(arrays: Operands, lower: str, k: int) -> Move | None:
+def _triangle(lower: str, arrays: Operands, k: int) -> Move | None:
     """Plan :func:`tril` or :func:`triu`."""
     (x,) = arrays
     word = WORDS.get(x.itemsize)
@@ -411,37 +429,49 @@ def _triangle(arrays: Operands, lower: str, k: int) -> Move | None:
         return None
     program = Program(f"xdev::triangle<{word},{lower}>", slots=2)
     rows, columns = x.shape[-2:]
-    sizes = rows, columns, max(-rows, min(k, columns)), x.size
-    return run_of(program, blocks_of(x.size), 2, *sizes), x.dtype, x.shape
+    sizes = rows, columns, max(-rows, min(k, columns))
+    return move(program, x.dtype, x.shape, *sizes)
+
+
+_lower, _upper = partial(_triangle, "true"), partial(_triangle, "false")
 
 
 def tril(x: Any, *, k: int = 0) -> Any:
     """Keep what is on a diagonal and below it."""
-    return launched(_triangle, (x,), "true", k) if type(k) is int else NotImplemented
+    return launched(_lower, (x,), ("tril", k)) if type(k) is int else NotImplemented
 
 
 def triu(x: Any, *, k: int = 0) -> Any:
     """Keep what is on a diagonal and above it."""
-    return launched(_triangle, (x,), "false", k) if type(k) is int else NotImplemented
+    return launched(_upper, (x,), ("triu", k)) if type(k) is int else NotImplemented
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
-    """Spread coordinates over a grid."""
-    shape = tuple(x.size for x in arrays)
-    if prod(shape) * arrays[0].dtype.itemsize < LARGE:
-        return NotImplemented
-    views = _optional.cupy().meshgrid(*arrays, indexing=indexing, copy=False)
-    return [assign(new(x.shape, x.dtype), x) for x in views]
+PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
 
 
 def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
     """Subtract neighbours along an axis."""
-    plain = n == 1 and not ends and x.dtype != np.bool_
+    plain = type(axis) is type(n) is int and n == 1 and not ends and x.dtype != np.bool_
     if not plain or not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
+    out = launched(_differences, (x,), ("diff", axis))
+    if out is not NotImplemented:
+        return out
     before = (slice(None),) * (axis % x.ndim)
     later, earlier = (*before, slice(1, None)), (*before, slice(-1))
     return elementwise.subtract(x[later], x[earlier])
+
+
+def _differences(arrays: Operands, axis: int) -> Move | None:
+    """Plan :func:`diff` of few elements."""
+    (x,) = arrays
+    axis %= x.ndim
+    before, (length, *behind) = x.shape[:axis], x.shape[axis:]
+    if x.dtype.char not in PRODUCTS or length == 1 or x.nbytes >= LARGE:
+        return None
+    program = Program(f"xdev::differences<{cpp_name(x.dtype)}>", slots=2)
+    shape, inner = (*before, length - 1, *behind), prod(behind)
+    return move(program, x.dtype, shape, (length - 1) * inner, inner)
 
 
 def _cumulative(
@@ -463,9 +493,6 @@ cumulative_sum = partial(_cumulative, elementwise.add)
 cumulative_prod = partial(_cumulative, elementwise.multiply)
 
 
-PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
-
-
 def _is_index(x: Any) -> bool:
     return type(x) is _optional.cupy().ndarray and x.dtype.char in "ilq"
 
@@ -475,7 +502,7 @@ def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     axis = 0 if axis is None and x.ndim == 1 else axis
     if type(axis) is not int or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
-    return launched(_taken, (x, indices), axis)
+    return launched(_taken, (x, indices), ("take", axis))
 
 
 def _taken(arrays: Operands, axis: int) -> Move | None:
@@ -500,7 +527,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
     """Take elements along an axis, each by an index of its own."""
     if type(axis) is not int or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
-    return launched(_taken_each, (x, indices), axis)
+    return launched(_taken_each, (x, indices), ("take_along_axis", axis))
 
 
 def _taken_each(arrays: Operands, axis: int) -> Move | None:
@@ -512,19 +539,18 @@ def _taken_each(arrays: Operands, axis: int) -> Move | None:
     if not whole or word is None or not 0 < indices.size < FAR or not x.size:
         return None
     name = f"xdev::take<{word},{cpp_name(indices.dtype)},true>"
-    sizes = prod(behind), x.shape[axis], indices.shape[axis], indices.size
-    begin = run_of(Program(name, slots=3), blocks_of(indices.size), 3, *sizes)
-    return begin, x.dtype, indices.shape
+    sizes = prod(behind), x.shape[axis], indices.shape[axis]
+    return move(Program(name, slots=3), x.dtype, indices.shape, *sizes)
 
 
 def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     """Return cross products of vectors that lie one after the other."""
     if axis not in {-1, x1.ndim - 1}:
         return NotImplemented
-    return launched(_crossed, (x1, x2))
+    return launched(_crossed, (x1, x2), ("linalg.cross", axis))
 
 
-def _crossed(arrays: Operands) -> Move | None:
+def _crossed(arrays: Operands, _: int) -> Move | None:
     """Plan :func:`cross`."""
     x1, x2 = arrays
     alike = x1.shape == x2.shape and x1.dtype == x2.dtype
@@ -547,7 +573,6 @@ COPIES: dict[str, Function] = {
     "fft.fftshift": _shifted,
     "fft.ifftshift": partial(_shifted, back=True),
     "linalg.cross": cross,
-    "meshgrid": meshgrid,
     "repeat": repeat,
     "roll": roll,
     "stack": stack,

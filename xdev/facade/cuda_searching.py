@@ -63,8 +63,9 @@ def sort(
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return NotImplemented
     if axis in {-1, x.ndim - 1}:
-        return launched(_sorted_lines, (x,), bool(descending), places)
-    out = launched(_sorted_lines, (x.swapaxes(axis, -1),), bool(descending), places)
+        return launched(_sorted_lines, (x,), ("sort", bool(descending), places))
+    key = "sort", bool(descending), places
+    out = launched(_sorted_lines, (x.swapaxes(axis, -1),), key)
     return out if out is NotImplemented else straight(out.swapaxes(axis, -1))
 
 
@@ -199,7 +200,7 @@ def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) ->
     levels, many = [x1], x1.size <= EIGHT * x2.size
     while many and levels[0].size > DENSE:
         levels.insert(0, straight(levels[0][EIGHT - 1 :: EIGHT]))
-    return launched(_searched, (*levels, x2), side)
+    return launched(_searched, (*levels, x2), ("searchsorted", side))
 
 
 def _searched(arrays: Operands, side: str) -> Move | None:

@@ -16,7 +16,7 @@ from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.errors import type_name
-from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS, is_numpys
+from xdev.facade.backends import CLASSES, HOST_SCALARS, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc import argument_errors as errors
 
@@ -38,6 +38,18 @@ libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 #: Of a type of arrays, functions by plans for any device and stream, by their names:
 #: NotImplemented where no plan is for the arguments. Calls go there first.
 launches: dict[type, dict[str, Function]] = {}
+
+
+#: Launches of CUDA arrays, by the functions' names and options: as calls before.
+planned: dict[Any, Any] = {}
+#: Types of options of which equal ones mean the same.
+OPTIONS = frozenset({int, str, type(None), *CLASSES} - {type})
+
+
+def relaunch(name: str, option: Any, *arrays: Any) -> Any:
+    """Launch as a call before on such CUDA arrays; NotImplemented: there was none."""
+    again = planned.get((name, option)) if type(option) in OPTIONS else None
+    return NotImplemented if again is None else again(*arrays)
 
 
 _by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
@@ -198,7 +210,9 @@ def dispatch_alike(name: str, arrays: Collection[Any]) -> Function | None:
     library = libraries.get(kinds.pop()) if len(kinds) == 1 else None
     if library is None:
         return None
-    devices = [library.device(x) for x in arrays] if library.multi_device else []
+    if not library.multi_device:
+        return library.functions[name]
+    devices = [library.device(x) for x in arrays]
     if any(device != devices[0] for device in devices):
         return None
     return library.bound(name, next(iter(arrays)))
@@ -341,7 +355,7 @@ def factory(
 
 def factory_of(x: Any, name: str) -> Factory:
     """Return the factory of an array's device, in its own library."""
-    library = library_of(x, name)
+    library = libraries.get(type(x)) or library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
         return library.factory(x)
     known = library.device_type == "cuda" and _factories["cuda"].get(x.data.device_id)

@@ -102,7 +102,7 @@ def array(
     if BACKEND.current() != device.index:
         with _optional.cupy().cuda.Device(device.index):
             return array(device, kernel, shape, values)
-    out = cuda_copies.launched(_filled, values, kernel, shape, device.index)
+    out = cuda_copies.launched(_filled, values, ("random", kernel, shape, device.index))
     return factory(device).empty(shape, kernel.result) if out is NotImplemented else out
 
 
