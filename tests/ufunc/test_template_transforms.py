@@ -53,7 +53,8 @@ def cufft(gpu, order, cupy_library, monkeypatch):  # noqa: ARG001 - what it stan
                 if self.kind == "r2c":
                     values = np.fft.rfftn(values)
                 elif self.kind == "c2r":
-                    values = np.fft.irfftn(values, self.shape, norm="forward")
+                    axes = range(len(self.shape))
+                    values = np.fft.irfftn(values, self.shape, axes, "forward")
                 elif direction < 0:
                     values = np.fft.fftn(values)
                 else:
