@@ -366,8 +366,8 @@ class Launches:
             key += kind, *rest, aligned
             devices.add(device if _cuda.several_devices else None)
             values.append(address)
-        same = len(devices) < 2  # noqa: PLR2004 - none where there is no array
-        return ((*key, *(devices or {None})) if same else None), values
+        whole = (*key, *(devices or {None}))
+        return (None if len(devices) > 1 else whole), values
 
     def __call__(self, *operands: Any) -> Any:
         """Launch for operands."""

@@ -43,6 +43,7 @@ FUNCTIONS = {
     "add": (lambda x, y: x + y, "*o = to<O>(*a) + to<O>(*b);"),
     "first": (lambda x, y: x if x != 0 else y, "*o = *a != 0 ? *a : *b;"),
     "same": (lambda x: x, "*o = *a;"),
+    "subtract": (lambda x, y: x - y, "*o = *a - *b;"),
     "positive": (lambda x: +x, "*o = *a;"),
     "logical_and": (lambda x, y: x and y, "*o = to<bool>(*a) && to<bool>(*b);"),
     "multiply": (lambda x, y: x * y, "*o = *a * *b;"),
@@ -258,8 +259,7 @@ class HostGpu:
 
     def moves(self, kernel):
         name = re.search(r"::(\w+)", kernel.entry)[1]
-        own = {"cross", "differences", "join", "ramp", "search", "spread", "stripe"}
-        own |= {"take", "triangle"}
+        own = {"cross", "join", "ramp", "search", "take", "triangle"}
         parameter = name.capitalize() if name in own else "Order"
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
         content = program(kernel, parameter, waits=True)
@@ -371,7 +371,7 @@ def gpu(tmp_path_factory):
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
         cuda_copies._launch.cache_clear()
-        dispatch.planned.clear()
+        cuda_copies._launches.clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
 
 
@@ -394,9 +394,9 @@ def cupy_library(gpu, monkeypatch):
 def sizes(request, monkeypatch):
     """All that the facade copies is large, or nothing is."""
     monkeypatch.setattr(cuda_copies, "LARGE", request.param)
-    dispatch.planned.clear()
+    cuda_copies._launches.clear()
     yield
-    dispatch.planned.clear()
+    cuda_copies._launches.clear()
 
 
 ORDERED = cuda_operands.ordered

@@ -103,7 +103,7 @@ def asarray(
             if exported is None:
                 return factory(device).asarray(obj, dtype, copy)
             obj = exported
-    if stays(obj, device):
+    if device is None or stays(obj, device):
         return factory_of(obj, "asarray").asarray(obj, dtype, copy)
     there = _moved(obj, device, "asarray", copy)
     return there if dtype is None else factory(device).asarray(there, dtype, None)

@@ -19,7 +19,6 @@ from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
-from xdev.facade.dispatch import planned
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda
 from xdev.ufunc.cuda_methods import ALONE
@@ -137,6 +136,9 @@ def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
     run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
 
 
+_launches: dict[Any, native.calls.Launches] = {}
+
+
 def launched(
     plan: Callable[..., Move | None], operands: Operands, key: tuple[Any, ...]
 ) -> Any:
@@ -145,7 +147,7 @@ def launched(
     Of arrays that are not contiguous it takes copies. The key is a name of the plan's
     and its options; equal ones are of one type. NotImplemented: nothing is planned.
     """
-    launches = planned.get(key)
+    launches = _launches.get(key)
     if launches is not None:
         out = launches(*operands)
         if out is not NotImplemented:
@@ -155,7 +157,7 @@ def launched(
         return NotImplemented
     begin, dtype, shape = move
     operands = tuple(x if type(x) in NUMBERS else straight(x) for x in operands)
-    launches = cuda.remember(planned, key, native.calls.Launches())
+    launches = cuda.remember(_launches, key, native.calls.Launches())
     launches.learn(operands, native.calls.LaunchPlan(begin, dtype, shape))
     out = new(shape, dtype)
     begin([x if type(x) in NUMBERS else x.data.ptr for x in (*operands, out)])
@@ -446,32 +448,26 @@ def triu(x: Any, *, k: int = 0) -> Any:
     return launched(_upper, (x,), ("triu", k)) if type(k) is int else NotImplemented
 
 
-PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
+def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
+    """Spread coordinates over a grid."""
+    if not all(x.size for x in arrays):
+        return NotImplemented
+    views = _optional.cupy().meshgrid(*arrays, indexing=indexing, copy=False)
+    return [assign(new(x.shape, x.dtype), x) for x in views]
 
 
 def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
     """Subtract neighbours along an axis."""
-    plain = type(axis) is type(n) is int and n == 1 and not ends and x.dtype != np.bool_
+    plain = n == 1 and not ends and x.dtype != np.bool_
     if not plain or not -x.ndim <= axis < x.ndim or not x.size:
         return NotImplemented
-    out = launched(_differences, (x,), ("diff", axis))
-    if out is not NotImplemented:
-        return out
+    if axis in {0, -x.ndim} and x._c_contiguous:  # noqa: SLF001 - quicker than slices
+        shape, make = (len(x) - 1, *x.shape[1:]), array_maker()
+        later = make(shape, x.dtype, "C", x.data + x.nbytes // len(x))
+        return elementwise.subtract(later, make(shape, x.dtype, "C", x.data))
     before = (slice(None),) * (axis % x.ndim)
     later, earlier = (*before, slice(1, None)), (*before, slice(-1))
     return elementwise.subtract(x[later], x[earlier])
-
-
-def _differences(arrays: Operands, axis: int) -> Move | None:
-    """Plan :func:`diff` of few elements."""
-    (x,) = arrays
-    axis %= x.ndim
-    before, (length, *behind) = x.shape[:axis], x.shape[axis:]
-    if x.dtype.char not in PRODUCTS or length == 1 or x.nbytes >= LARGE:
-        return None
-    program = Program(f"xdev::differences<{cpp_name(x.dtype)}>", slots=2)
-    shape, inner = (*before, length - 1, *behind), prod(behind)
-    return move(program, x.dtype, shape, (length - 1) * inner, inner)
 
 
 def _cumulative(
@@ -493,21 +489,28 @@ cumulative_sum = partial(_cumulative, elementwise.add)
 cumulative_prod = partial(_cumulative, elementwise.multiply)
 
 
+PRODUCTS = frozenset("fdlq")  # of which CUDA's own types compute as NumPy's do
+
+
 def _is_index(x: Any) -> bool:
     return type(x) is _optional.cupy().ndarray and x.dtype.char in "ilq"
 
 
 def take(x: Any, indices: Any, *, axis: int | None) -> Any:
     """Take rows at indices; CuPy's function is as quick where many words are short."""
-    axis = 0 if axis is None and x.ndim == 1 else axis
-    if type(axis) is not int or not -x.ndim <= axis < x.ndim or not _is_index(indices):
+    along = 0 if axis is None and x.ndim == 1 else axis
+    if (
+        type(along) is not int
+        or not -x.ndim <= along < x.ndim
+        or not _is_index(indices)
+    ):
         return NotImplemented
     return launched(_taken, (x, indices), ("take", axis))
 
 
-def _taken(arrays: Operands, axis: int) -> Move | None:
+def _taken(arrays: Operands, axis: int | None) -> Move | None:
     """Plan :func:`take`."""
-    x, indices = arrays
+    (x, indices), axis = arrays, axis or 0
     before, behind = x.shape[: axis % x.ndim], x.shape[axis % x.ndim + 1 :]
     shape = (*before, indices.size, *behind)
     row, nbytes = prod(behind) * x.itemsize, prod(shape) * x.itemsize
@@ -563,24 +566,18 @@ def _crossed(arrays: Operands, _: int) -> Move | None:
     return run_of(program, -(-n // THREADS), 3, n), x1.dtype, x1.shape
 
 
+MOVING = (
+    astype, concat, diff, meshgrid, repeat, roll, stack, take, take_along_axis, tile,
+    tril, triu,
+)  # fmt: skip
 #: By the standard's names; NotImplemented of one of them leaves the call to CuPy.
 COPIES: dict[str, Function] = {
-    "astype": astype,
-    "concat": concat,
+    **{function.__name__: function for function in MOVING},
     "cumulative_prod": cumulative_prod,
     "cumulative_sum": cumulative_sum,
-    "diff": diff,
     "fft.fftshift": _shifted,
     "fft.ifftshift": partial(_shifted, back=True),
     "linalg.cross": cross,
-    "repeat": repeat,
-    "roll": roll,
-    "stack": stack,
-    "take": take,
-    "take_along_axis": take_along_axis,
-    "tile": tile,
-    "tril": tril,
-    "triu": triu,
 }
 
 

@@ -155,6 +155,9 @@ class StandardDefinition(Definition):
 
     def call(self, ufunc: Ufunc, args: Args, keywords: Keywords) -> Any:
         """Compute a call that no plan is for."""
+        kinds = [] if self.numpy or keywords else [*map(type, args)]
+        if len(kinds) == 1 and kinds[0] in dispatch.launches:  # CuPy's own, no launch
+            return dispatch.dispatch(self.key, *args)(*args)
         arrays = [x for x in args if type(x) not in PYTHON_SCALARS]
         library = libraries.get(type(arrays[0])) if arrays else None
         if library and library.device_type is None and len(args) == self.nin:

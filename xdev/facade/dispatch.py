@@ -16,7 +16,7 @@ from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.errors import type_name
-from xdev.facade.backends import CLASSES, HOST_SCALARS, PYTHON_SCALARS, is_numpys
+from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS, is_numpys
 from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc import argument_errors as errors
 
@@ -38,18 +38,6 @@ libraries: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 #: Of a type of arrays, functions by plans for any device and stream, by their names:
 #: NotImplemented where no plan is for the arguments. Calls go there first.
 launches: dict[type, dict[str, Function]] = {}
-
-
-#: Launches of CUDA arrays, by the functions' names and options: as calls before.
-planned: dict[Any, Any] = {}
-#: Types of options of which equal ones mean the same.
-OPTIONS = frozenset({int, str, type(None), *CLASSES} - {type})
-
-
-def relaunch(name: str, option: Any, *arrays: Any) -> Any:
-    """Launch as a call before on such CUDA arrays; NotImplemented: there was none."""
-    again = planned.get((name, option)) if type(option) in OPTIONS else None
-    return NotImplemented if again is None else again(*arrays)
 
 
 _by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
@@ -208,10 +196,8 @@ def dispatch_alike(name: str, arrays: Collection[Any]) -> Function | None:
         return OF_ARRAYS[name] if size < MANY else dispatch_large(name, size)
     kinds = {*map(type, arrays)}
     library = libraries.get(kinds.pop()) if len(kinds) == 1 else None
-    if library is None:
-        return None
-    if not library.multi_device:
-        return library.functions[name]
+    if library is None or not library.multi_device:
+        return library.functions[name] if library else None
     devices = [library.device(x) for x in arrays]
     if any(device != devices[0] for device in devices):
         return None

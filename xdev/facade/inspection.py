@@ -257,8 +257,8 @@ def astype(
             function = dispatch.dispatch_large("astype", x.size, ndarray.astype)
             return function(x, np.dtype(dtype))
         return x.astype(dtype, copy=copy)
-    library = dispatch.library_of(x, "astype")
-    stay = dispatch.stays(x, device)
+    library = dispatch.libraries.get(type(x)) or dispatch.library_of(x, "astype")
+    stay = device is None or dispatch.stays(x, device)
     result = library.bound("astype", x)(x, library.dtype(dtype), copy=copy and stay)
     return result if stay else dispatch.moved(result, as_device(device))
 

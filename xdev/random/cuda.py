@@ -53,18 +53,11 @@ capability = cache(launch.capability)
 def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Launch:
     """Return what runs a kernel over a number of elements."""
     blocks = min(math.ceil(size / (BLOCK * kernel.lanes)), BLOCKS)
-    slots = (*map(_slot, kernel.parameters), launch.Value())
+    slots = *(launch.Value.number(0, x) for x in kernel.parameters), launch.Value()
     turns = size // (kernel.lanes * BLOCK * blocks)
     parameter = bytes(SLOT * len(slots)) + struct.pack("=qq", size, turns)
     machine = _loaded(kernel, capability)
     return launch.Launch(machine, blocks, BLOCK, parameter, slots)
-
-
-def _slot(dtype: np.dtype[Any]) -> launch.Value:
-    """Say how the launch takes a number of Python's for a parameter."""
-    if dtype.char in launch.FLOATS:
-        return launch.Value(launch.FLOATS[dtype.char])
-    return launch.Value(launch.INTEGERS[dtype.kind], 64 - 8 * dtype.itemsize)
 
 
 @cache

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 READ_ONLY = "out= is read-only: pass a writable array, such as out.copy()"
+REAL = frozenset({int, float})  # types of Python's numbers, which calls pass most
 NUMBERS = (bool, int, float, np.generic)
 DEEPEST = 64  # lists in one another in a seed; as many axes has an array of NumPy's
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -54,6 +55,8 @@ FLOATS = (FLOAT64, np.dtype(np.float32))
 
 def shape_of(size: Any) -> Shape | None:
     """Return ``size`` as a tuple; None stays None."""
+    if type(size) is int and size >= 0:
+        return (size,)
     if size is None:
         return None
     several = hasattr(size, "__len__") and getattr(size, "shape", None) != ()
@@ -106,7 +109,8 @@ def out_shape(
 
 def is_array(x: Any) -> bool:
     """Say whether ``x`` is an array of any library, no NumPy scalar."""
-    array = hasattr(x, "shape") and hasattr(x, "dtype")
+    # To look for an attribute that is not there takes long.
+    array = type(x) not in REAL and hasattr(x, "shape") and hasattr(x, "dtype")
     return array and not isinstance(x, np.generic | type)
 
 
@@ -123,7 +127,7 @@ def check_device(x: Any, name: str, on: Device) -> None:
 def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     """Return a distribution's parameter: a Python number, or an array on the device."""
     if isinstance(x, NUMBERS) or (isinstance(x, np.ndarray) and not x.ndim):
-        return x.item() if hasattr(x, "item") else x
+        return x.item() if type(x) not in REAL and hasattr(x, "item") else x
     if x is None:
         raise TypeError(f"{name} is None: pass a number or an array")
     x = plain(x, name, on, dtype)

@@ -56,13 +56,17 @@ def integers(
     """Draw as :meth:`xdev.random.Generator.integers` says."""
     kind, shape, one = integer_dtype(dtype), shape_of(size), high is None
     low, high = (0, low) if one else (low, high)
-    low, high = _end(draws, low, "low"), _end(draws, high, "high")
-    arrays = is_array(low) or is_array(high)
+    arrays = not type(low) is type(high) is int
+    if arrays:
+        low, high = _end(draws, low, "low"), _end(draws, high, "high")
+        arrays = is_array(low) or is_array(high)
     if arrays:
         shape = broadcast(shape, low, high)
     if shape is not None and 0 in shape:  # the ends may hold no integer
         return draws.array(kernels.kernel(words64, kind), shape)
-    _check(low, high, kind, one=one, end=end)
+    least, largest = ends_of(kind)
+    if arrays or not least <= low <= high - (not end) <= largest:
+        _check(low, high, kind, one=one, end=end)
     if arrays:
         words = draws.words((2, *broadcast(shape, low, high)))
         return between(words, low, high, kind, end=end)
@@ -148,7 +152,8 @@ def choice(draws: Draws, a: Any, size: Any, replace: bool, p: Any, axis: int) ->
     if pool is None:
         if size is None:
             return np.int64(int(indices))
-        return facade.astype(indices, INT64, copy=False)
+        same = indices.dtype == INT64
+        return indices if same else facade.astype(indices, INT64, copy=False)
     flat = facade.take(pool, facade.reshape(indices, (-1,)), axis=axis)
     extents = list(pool.shape)
     extents[axis : axis + 1 or None] = shape
@@ -207,7 +212,8 @@ def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
 
 def _with_replacement(draws: Draws, population: int, shape: Shape, p: Any) -> Any:
     if p is None:
-        return integers(draws, 0, max(population, 1), shape)
+        size = shape[0] if len(shape) == 1 else shape  # which is read at once
+        return integers(draws, 0, max(population, 1), size)
     units = facade.astype(facade.round(facade.multiply(p, UNITS)), INT64)
     sums = facade.cumulative_sum(units)
     words = draws.words((2, math.prod(shape)))

@@ -453,27 +453,12 @@ __global__ void __launch_bounds__(BLOCK) search(const __grid_constant__ Search p
     }
 }
 
-// A value at every so many places of a range, zero elsewhere.
-struct Stripe {
-    Slot value, target;
-    Size first, last, pitch, count;
-};
-
-template <class T>
-__global__ void __launch_bounds__(BLOCK) stripe(const __grid_constant__ Stripe p)
-{
-    const T value = p.value.get<T>();
-    const unsigned int first = p.first, pitch = p.pitch;
-    fill<T>(p.target, p.count, [&](unsigned int at) {
-        return at >= first && at < p.last && (at - first) % pitch == 0 ? value : T{};
-    });
-}
-
-// Numbers at equal distances, with NumPy's roundings; places from `turn` on count from
-// the end. FILLED: by the first two of them, as ranges are; else one place has its own.
+// Numbers at equal distances, with NumPy's roundings; but some places, so many apart,
+// have one of their own, and those from `turn` on count from the end. FILLED: by the
+// first two numbers, as ranges are.
 struct Ramp {
     Slot start, step, own, target;
-    Size place, turn, count;
+    Size place, end, pitch, turn, count;
 };
 
 template <class T, class Number, bool FILLED>
@@ -481,41 +466,11 @@ __global__ void __launch_bounds__(BLOCK) ramp(const __grid_constant__ Ramp p)
 {
     const Number start = p.start.get<Number>(), own = p.own.get<Number>();
     const Number step = FILLED ? own - start : p.step.get<Number>();
+    const unsigned int place = p.place, pitch = p.pitch;
     fill<T>(p.target, p.count, [&](unsigned int at) {
-        const Number place = Number(at < p.turn ? int(at) : int(at - p.count));
-        const Number sum = FILLED && at == 0 ? start : start + place * step;
-        return convert<T>(at == p.place ? own : sum);
-    });
-}
-
-// Each element of a line for so many neighbours, again and again.
-struct Spread {
-    Slot source, target;
-    Size inner, length, count;
-};
-
-template <class Word>
-__global__ void __launch_bounds__(BLOCK) spread(const __grid_constant__ Spread p)
-{
-    const unsigned int inner = p.inner, length = p.length;
-    fill<Word>(p.target, p.count, [&](unsigned int at) {
-        return p.source.get<const Word*>()[at / inner % length];
-    });
-}
-
-// Neighbours subtracted, so many places apart; rows have as many words fewer.
-struct Differences {
-    Slot source, target;
-    Size width, inner, count;
-};
-
-template <class T>
-__global__ void __launch_bounds__(BLOCK) differences(const __grid_constant__ Differences p)
-{
-    const unsigned int width = p.width, inner = p.inner;
-    fill<T>(p.target, p.count, [&](unsigned int at) {
-        const T* x = p.source.get<const T*>() + (at + at / width * inner);
-        return x[inner] - x[0];
+        const Number steps = Number(at < p.turn ? int(at) : int(at - p.count)) * step;
+        const bool is_own = at >= place && at < p.end && (at - place) % pitch == 0;
+        return convert<T>(is_own ? own : FILLED && at == 0 ? start : start + steps);
     });
 }
 
