@@ -366,8 +366,7 @@ class Launches:
             key += kind, *rest, aligned
             devices.add(device if _cuda.several_devices else None)
             values.append(address)
-        whole = (*key, *(devices or {None}))
-        return (None if len(devices) > 1 else whole), values
+        return (None if len(devices) > 1 else (*key, *(devices or {None}))), values
 
     def __call__(self, *operands: Any) -> Any:
         """Launch for operands."""

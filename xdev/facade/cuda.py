@@ -261,7 +261,6 @@ def library(_: ModuleType | None = None) -> CuPyLibrary:
     return CuPyLibrary()
 
 
-ZERO = 0  # this very object, as small integers are
 #: More elements than any device holds: beyond, CuPy's own count of bytes overflows.
 TOO_MANY = 2**59
 
@@ -292,18 +291,28 @@ class CudaFactory(Factory):
             raise ValueError(message)
         return self._make(shape, dtype, order)  # refuses negatives
 
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        out = self.empty(shape, dtype)
+        out.data.memset_async(0, out.nbytes)
+        return out
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        out = self.empty_like(x, dtype)
+        out.data.memset_async(0, out.nbytes)
+        return out
+
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
         kind = dtype_of_number(value) if dtype is None else to_numpy_dtype(dtype)
         types, least, most = SPANS.get(kind, NONE)
         size = math.prod(shape) if type(shape) is tuple else shape
         small = type(size) is int and 0 < size * kind.itemsize < LARGE
-        out = NotImplemented  # of large ones the engine writes wider words
+        # In large ones the engine writes wider words.
         if small and type(value) in types and least <= value <= most:
             key = "ramp", shape, kind, False, 0, 0, 1, FAR, self._index
             out = launched(ramp, (value, -0.0 if float in types else 0, value), key)
-        if out is NotImplemented:
-            out = self.filled(self.empty(shape, kind), value)
-        return out
+            if out is not NotImplemented:
+                return out
+        return self.filled(self.empty(shape, kind), value)
 
     def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
         if x._c_contiguous:  # noqa: SLF001
@@ -312,8 +321,7 @@ class CudaFactory(Factory):
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
         kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
-        served = kind in SPANS and 0 < rows * columns < FAR
-        if not served or not -rows < k < columns:
+        if kind not in SPANS or not (-rows < k < columns and 0 < rows * columns < FAR):
             return super().eye(rows, columns, k, dtype)
         places = k if k >= 0 else -k * columns, (columns - k) * columns, columns + 1
         key = "ramp", (rows, columns), kind, False, *places, FAR, self._index
@@ -329,9 +337,6 @@ class CudaFactory(Factory):
     def filled(self, out: Any, value: Any) -> Any:
         if isinstance(value, self.ndarray):
             out[...] = value
-            return out
-        if value is ZERO:
-            out.data.memset_async(0, out.nbytes)
             return out
         host = (
             np.asarray(value).astype(out.dtype)
