@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from xdev._numpy_names import refuse
 from xdev.facade.backends import gives_indices, gives_real
-from xdev.facade.dispatch import dispatch, dispatch_two, library_of
+from xdev.facade.dispatch import dispatch, dispatch_two, library_of, relaunch
 from xdev.facade.linear_algebra import (
     cholesky,
     eig,
@@ -69,6 +69,9 @@ def cross(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     >>> xdev.linalg.cross(xdev.asarray([1, 0, 0]), xdev.asarray([0, 1, 0]))
     array([0, 0, 1])
     """
+    out = None if more else relaunch("cross", axis, x1, x2)
+    if out is not None:
+        return out
     return dispatch_two("linalg.cross", x1, x2, more=more)(x1, x2, axis=axis)
 
 

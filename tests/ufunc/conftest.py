@@ -371,7 +371,7 @@ def gpu(tmp_path_factory):
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
         cuda_copies._launch.cache_clear()
-        cuda_copies._launches.clear()
+        dispatch.planned.clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
 
 
@@ -394,9 +394,9 @@ def cupy_library(gpu, monkeypatch):
 def sizes(request, monkeypatch):
     """All that the facade copies is large, or nothing is."""
     monkeypatch.setattr(cuda_copies, "LARGE", request.param)
-    cuda_copies._launches.clear()
+    dispatch.planned.clear()
     yield
-    cuda_copies._launches.clear()
+    dispatch.planned.clear()
 
 
 ORDERED = cuda_operands.ordered

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import xdev
+from xdev import linalg, native
+from xdev.facade import cuda_copies, dispatch, manipulation, searching
 
 pytestmark = pytest.mark.usefixtures("cupy_library")
 
@@ -37,6 +39,7 @@ CASES = [
     ),
 ]
 SEQUENCES = "concat", "stack"
+JOINS = xdev.concat, xdev.stack
 
 
 @pytest.mark.usefixtures("sizes")
@@ -205,3 +208,50 @@ def test_parts_of_complex_numbers_are_views(gpu):
                 np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
     with pytest.raises(TypeError, match="keyword"):
         xdev.real(gpu.array(x), axis=0)
+
+
+def test_a_call_like_one_before_does_not_ask_where_it_goes(gpu, monkeypatch):
+    x, y = (gpu.array(gpu.sample((4, 3), "d", seed)) for seed in (1, 2))
+    flat, places = gpu.array(np.arange(5.0)), gpu.array(np.array([3, -1]))
+    calls = [
+        *(lambda f=f: f(x, k=1) for f in (xdev.tril, xdev.triu)),
+        *(lambda f=f, a=a: f([x, y], axis=a) for f in JOINS for a in (0, 1, -1)),
+        *(lambda a=a: xdev.take(x, places, axis=a) for a in (0, 1)),
+        lambda: xdev.take(flat, places),
+        *(lambda s=s: xdev.searchsorted(flat, flat, side=s) for s in ("left", "right")),
+        lambda: xdev.linalg.cross(x, y),
+    ]
+    before = [gpu.host(call()) for call in calls]
+    for module in (manipulation, searching, linalg):
+        for name in ("dispatch", "dispatch_two", "dispatch_sequence"):
+            monkeypatch.setattr(module, name, None, raising=False)
+    for call, expected in zip(calls, before, strict=True):
+        np.testing.assert_array_equal(gpu.host(call()), expected, strict=True)
+    for other in (
+        *(lambda k=k: xdev.tril(x, k=k) for k in (2, 1.0, True, [1])),
+        *(lambda a=a: xdev.concat(a, axis=0) for a in ([], [x], [x, 2.0], [x, flat])),
+        lambda: xdev.concat([x, y], axis=False),
+        lambda: xdev.linalg.cross(x, y, 1),
+    ):  # goes the general way
+        with pytest.raises(TypeError, match="NoneType"):
+            other()
+
+
+def test_a_launch_at_once_is_on_its_arrays_device_and_marks_them(gpu):
+    x = gpu.sample((3, 4), "f")
+    with gpu.devices(2) as devices:
+        there, elsewhere = gpu.array(x, 1), gpu.array(x, 0)
+        with devices.using(1):
+            cuda_copies.tril(there, k=0)
+        devices.asked.clear()
+        made = dispatch.relaunch("tril", 0, there)
+        assert devices.asked[-2:] == ["set", "set"]
+        assert (made.data.device_id, devices.current) == (1, 0)
+        np.testing.assert_array_equal(gpu.host(made), np.tril(x), strict=True)
+        assert dispatch.relaunch("tril", 0, elsewhere) is None
+        native.calls.use_several_streams()
+        try:
+            dispatch.relaunch("tril", 0, there)
+        finally:
+            native.calls.use_several_streams(False)
+        assert [id(x) for marked in devices.marked for x in marked] == [id(there)]

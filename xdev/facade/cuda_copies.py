@@ -19,6 +19,7 @@ from xdev._plain_calls import SLOT
 from xdev.compile import cubins, launch
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
+from xdev.facade.dispatch import planned
 from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda
 from xdev.ufunc.cuda_methods import ALONE
@@ -136,9 +137,6 @@ def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
     run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
 
 
-_launches: dict[Any, native.calls.Launches] = {}
-
-
 def launched(
     plan: Callable[..., Move | None], operands: Operands, key: tuple[Any, ...]
 ) -> Any:
@@ -147,7 +145,7 @@ def launched(
     Of arrays that are not contiguous it takes copies. The key is a name of the plan's
     and its options; equal ones are of one type. NotImplemented: nothing is planned.
     """
-    launches = _launches.get(key)
+    launches = planned.get(key)
     if launches is not None:
         out = launches(*operands)
         if out is not NotImplemented:
@@ -157,7 +155,7 @@ def launched(
         return NotImplemented
     begin, dtype, shape = move
     operands = tuple(x if type(x) in NUMBERS else straight(x) for x in operands)
-    launches = cuda.remember(_launches, key, native.calls.Launches())
+    launches = cuda.remember(planned, key, native.calls.Launches())
     launches.learn(operands, native.calls.LaunchPlan(begin, dtype, shape))
     out = new(shape, dtype)
     begin([x if type(x) in NUMBERS else x.data.ptr for x in (*operands, out)])
@@ -550,7 +548,7 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     """Return cross products of vectors that lie one after the other."""
     if axis not in {-1, x1.ndim - 1}:
         return NotImplemented
-    return launched(_crossed, (x1, x2), ("linalg.cross", axis))
+    return launched(_crossed, (x1, x2), ("cross", axis))
 
 
 def _crossed(arrays: Operands, _: int) -> Move | None:

@@ -200,7 +200,7 @@ def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) ->
     levels, many = [x1], x1.size <= EIGHT * x2.size
     while many and levels[0].size > DENSE:
         levels.insert(0, straight(levels[0][EIGHT - 1 :: EIGHT]))
-    return launched(_searched, (*levels, x2), ("searchsorted", side))
+    return launched(_searched, (*levels, x2), ("find", side))
 
 
 def _searched(arrays: Operands, side: str) -> Move | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from xdev.facade.dispatch import dispatch, dispatch_mixed, dispatch_sequence
+from xdev.facade.dispatch import dispatch, dispatch_mixed, dispatch_sequence, relaunch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -360,6 +360,10 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     >>> xdev.concat([xdev.asarray([1, 2]), xdev.asarray([3])])
     array([1, 2, 3])
     """
+    if type(arrays) is list and arrays and type(arrays[0]) is not np.ndarray:
+        out = relaunch("concat", axis, *arrays)
+        if out is not None:
+            return out
     return dispatch_sequence("concat", arrays, axis)(arrays, axis=axis)
 
 
@@ -437,6 +441,10 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     array([[1, 2],
            [3, 4]])
     """
+    if type(arrays) is list and arrays and type(arrays[0]) is not np.ndarray:
+        out = relaunch("stack", axis, *arrays)
+        if out is not None:
+            return out
     return dispatch_sequence("stack", arrays, axis)(arrays, axis=axis)
 
 
@@ -553,6 +561,8 @@ def tril(x: Array, /, k: int = 0) -> Array:
     array([[1., 0.],
            [1., 1.]])
     """
+    if type(x) is not np.ndarray and (out := relaunch("tril", k, x)) is not None:
+        return out
     return dispatch("tril", x)(x, k=k)
 
 
@@ -578,4 +588,6 @@ def triu(x: Array, /, k: int = 0) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
+    if type(x) is not np.ndarray and (out := relaunch("triu", k, x)) is not None:
+        return out
     return dispatch("triu", x)(x, k=k)
