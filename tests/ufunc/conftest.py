@@ -25,6 +25,8 @@ from xdev.device.streams import live_streams
 from xdev.facade import (
     cuda as facade_cuda,
     cuda_copies,
+    cuda_launches,
+    cuda_libraries,
     cuda_searching,
     dispatch,
     elementwise,
@@ -259,7 +261,7 @@ class HostGpu:
 
     def moves(self, kernel):
         name = re.search(r"::(\w+)", kernel.entry)[1]
-        own = {"cross", "join", "ramp", "search", "take", "triangle"}
+        own = {"cross", "join", "ramp", "search", "take", "triangle", "turn"}
         parameter = name.capitalize() if name in own else "Order"
         words = [kernel.entry, *(str(v) for _, v in kernel.macros())]
         content = program(kernel, parameter, waits=True)
@@ -365,12 +367,12 @@ def gpu(tmp_path_factory):
         patch.setattr(cuda_methods, "_optional", SimpleNamespace(cupy=lambda: shim))
         patch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
         patch.setattr(_optional.cupy().cuda.runtime, "setDevice", lambda _: None)
-        patch.setattr(cuda_copies, "_kernel", cache(lambda p, _: made.moves(p)))
-        patch.setattr(cuda_copies.launch, "capability", lambda _: (9, 0))
+        patch.setattr(cuda_launches, "_kernel", cache(lambda p, _: made.moves(p)))
+        patch.setattr(cuda_launches.launch, "capability", lambda _: (9, 0))
         made.connect(array_maker())
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
-        cuda_copies._launch.cache_clear()
+        cuda_launches._launch.cache_clear()
         dispatch.planned.clear()
         native.calls.connect(0, 0, 0, 0, None, None, None, False)
 
@@ -382,7 +384,7 @@ def cupy_library(gpu, monkeypatch):
         monkeypatch.setattr(dispatch, name, dict(getattr(dispatch, name)))
     for module in (elementwise, searching, facade_cuda):
         monkeypatch.setattr(module, "launches", dispatch.launches)
-    for module in (cuda_copies, cuda_searching):
+    for module in (facade_cuda, cuda_searching):
         monkeypatch.setattr(module, "quick", lambda function, _: function)
     monkeypatch.setattr(cuda_searching, "last", lambda x: int(gpu.host(x)[-1]))
     facade_cuda.library.cache_clear()
@@ -393,7 +395,8 @@ def cupy_library(gpu, monkeypatch):
 @pytest.fixture(params=[-1000, 10**9])
 def sizes(request, monkeypatch):
     """All that the facade copies is large, or nothing is."""
-    monkeypatch.setattr(cuda_copies, "LARGE", request.param)
+    for module in (cuda_copies, cuda_launches, cuda_libraries):
+        monkeypatch.setattr(module, "LARGE", request.param)
     dispatch.planned.clear()
     yield
     dispatch.planned.clear()

@@ -60,6 +60,32 @@ def test_elements_go_where_numpy_has_them(gpu, char):
                 np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
 
 
+@pytest.mark.usefixtures("sizes")
+@pytest.mark.parametrize("sizes", [-1000], indirect=True)
+@pytest.mark.parametrize("char", "bhfdD")
+def test_axes_in_another_order_are_copied_in_cs(gpu, char):
+    for shape in ((70, 131), (1, 64), (3, 1, 65), (2, 33, 5), (2, 3, 4, 70)):
+        whole = gpu.sample(shape, char)
+        there = gpu.array(whole)
+        for order in itertools.permutations(range(len(shape))):
+            for part in (slice(None), slice(1, None), slice(None, None, -2)):
+                x = whole.transpose(order)[part]
+                out = xdev.reshape(there.transpose(order)[part], (-1,))
+                if x.flags.c_contiguous or not x.size:
+                    continue
+                np.testing.assert_array_equal(gpu.host(out), x.reshape(-1), strict=True)
+
+
+@pytest.mark.usefixtures("sizes")
+@pytest.mark.parametrize("sizes", [-1000], indirect=True)
+def test_a_shape_that_needs_no_copy_is_a_view(gpu):
+    x = gpu.array(gpu.sample((600, 700), "f"))
+    out = xdev.reshape(x.T, (7, 100, 600))
+    assert out.data.ptr == x.data.ptr
+    with pytest.raises(ValueError, match="reshape"):
+        xdev.reshape(x.T, (7, 7))
+
+
 def test_one_element_without_an_axis(gpu):
     x = np.array(2.5)
     there = gpu.array(x)

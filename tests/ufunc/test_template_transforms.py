@@ -73,12 +73,9 @@ def cufft(gpu, order, cupy_library, monkeypatch):  # noqa: ARG001 - what it stan
     return config
 
 
-@pytest.mark.usefixtures("cufft")
-@pytest.mark.parametrize("large", [0, 10**9])
+@pytest.mark.usefixtures("cufft", "sizes")
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
-def test_plans_say_where_elements_are(gpu, monkeypatch, name, large):
-    monkeypatch.setattr(cuda_libraries, "LARGE", large)
-    cuda_libraries._planned.cache_clear()
+def test_plans_say_where_elements_are(gpu, name):
     served = 0
     for shape in ((5,), (4, 6), (3, 4, 6), (2, 3, 4, 5)):
         axes = range(len(shape))

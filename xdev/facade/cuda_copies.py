@@ -6,174 +6,52 @@ of what the memory can do.
 
 from __future__ import annotations
 
-import struct
-from functools import lru_cache, partial
+from functools import partial
 from itertools import accumulate
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev import _optional, native
-from xdev._plain_calls import SLOT
-from xdev.compile import cubins, launch
+from xdev import _optional
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
-from xdev.facade.dispatch import planned
+from xdev.facade.cuda_launches import (
+    FAR,
+    LARGE,
+    THREADS,
+    WORD,
+    WORDS,
+    Move,
+    Operands,
+    Program,
+    Shape,
+    assign,
+    blocks_of,
+    launched,
+    move,
+    new,
+    run_of,
+    straight,
+)
 from xdev.memory.arrays import array_maker
-from xdev.ufunc import cuda
 from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.cuda_operands import Array
 from xdev.ufunc.expressions import selection
 from xdev.ufunc.layout import SHORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from xdev.facade.backends import DType, Function
 
-Shape = tuple[int, ...]
 #: One of two values by a truth value.
 CHOOSE = selection("where", "condition", "x1", "x2")
 #: Elements within bounds of their data type, or numbers.
 LIMIT = selection("clip", "x", "min", "max")
-THREADS, ITEMS = 256, 4  # of a block; elements that each moves
-PLANS = 512  # kernels and launches that are kept
 PARTS = 15  # that one launch joins
-WORDS = {
-    1: "unsigned char",
-    2: "unsigned short",
-    4: "unsigned int",
-    8: "uint2",
-    16: "uint4",
-}
-WORD = 16  # bytes of the widest
-FAR = 2**31  # elements that 32 bits do not count
-LARGE = 2**20  # bytes of a result
 FLAT = 64  # times as many of one line, which CuPy scans well
-NUMBERS = (int, float)
 HUGE = 2**24  # bytes from which on a call that makes no plan is worth it
-
-
-def assign(out: Any, x: Any, casting: str = "same_kind") -> Any:
-    """Copy elements, or a number of NumPy's, into an array, and return it.
-
-    A truth value becomes a truth value alone.
-    """
-    function: Any = elementwise.positive
-    operands: tuple[Any, ...] = (x,)
-    if out.dtype == np.bool_:
-        function, operands = elementwise.logical_and, (x, np.True_)
-    made = function.launches(*operands, out)
-    if made is NotImplemented:
-        function._cuda(operands, out, casting=casting)  # noqa: SLF001 - of the engine
-    return out
-
-
-def new(shape: Shape, dtype: Any) -> Any:
-    """Return a new CuPy array, not filled."""
-    return array_maker()(shape, dtype)
-
-
-class Program(NamedTuple):
-    """A kernel of ``moves.cu``: its C++ name, threads of a block, elements of each.
-
-    ``slots`` is of how many arrays, and numbers, its parameter has the values;
-    ``numbers`` how it takes the first ones, which are no arrays.
-    """
-
-    entry: str
-    threads: int = THREADS
-    items: int = ITEMS
-    slots: int = 5
-    template: str = "moves"
-    numbers: tuple[launch.Value, ...] = ()
-
-    def macros(self) -> cubins.Macros:
-        """Return the template's macros."""
-        return [("XDEV_BLOCK", str(self.threads)), ("XDEV_ITEMS", str(self.items))]
-
-
-Operands = tuple[Any, ...]
-#: Of a launch that makes a new array: it, and the result's data type and shape.
-Move = tuple[launch.Launch, Any, Shape]
-
-
-@lru_cache(maxsize=PLANS)
-def _kernel(program: Program, capability: tuple[int, int]) -> launch.Kernel:
-    def make() -> tuple[bytes, str]:
-        return cubins.expressed(program, "", capability, [], fastmath=False)
-
-    parts = program.entry, program.macros(), capability
-    return launch.Kernel(*cubins.load_or_compile("", parts, "moves", make))
-
-
-@lru_cache(maxsize=PLANS)
-def _launch(
-    program: Program, blocks: int, count: int, sizes: tuple[int, ...], device: int
-) -> launch.Launch:
-    kernel = _kernel(program, launch.capability(device))
-    parameter = bytes(program.slots * SLOT) + struct.pack(f"={len(sizes)}q", *sizes)
-    parameter += bytes(-len(parameter) % SLOT)
-    slots = *program.numbers, *(launch.Value(),) * (count - len(program.numbers))
-    return launch.Launch(kernel, blocks, program.threads, parameter, slots)
-
-
-def run_of(program: Program, blocks: int, count: int, *sizes: int) -> launch.Launch:
-    """Return the launch of a kernel on so many contiguous arrays and numbers."""
-    device = _optional.cupy().cuda.runtime.getDevice()
-    return _launch(program, blocks, count, sizes, device)
-
-
-def move(program: Program, dtype: Any, shape: Shape, *sizes: int) -> Move:
-    """Plan an array that a kernel makes, of whatever its slots are of."""
-    count = prod(shape)
-    begin = run_of(program, blocks_of(count), program.slots, *sizes, count)
-    return begin, dtype, shape
-
-
-def run(program: Program, blocks: int, arrays: list[Any], *sizes: int) -> None:
-    """Launch a kernel on contiguous arrays."""
-    run_of(program, blocks, len(arrays), *sizes)([x.data.ptr for x in arrays])
-
-
-def launched(
-    plan: Callable[..., Move | None], operands: Operands, key: tuple[Any, ...]
-) -> Any:
-    """Launch what is planned for arrays of such layouts and numbers of such types.
-
-    Of arrays that are not contiguous it takes copies. The key is a name of the plan's
-    and its options; equal ones are of one type. NotImplemented: nothing is planned.
-    """
-    launches = planned.get(key)
-    if launches is not None:
-        out = launches(*operands)
-        if out is not NotImplemented:
-            return out
-    move = plan(operands, *key[1:])
-    if move is None:
-        return NotImplemented
-    begin, dtype, shape = move
-    operands = tuple(x if type(x) in NUMBERS else straight(x) for x in operands)
-    launches = cuda.remember(planned, key, native.calls.Launches())
-    launches.learn(operands, native.calls.LaunchPlan(begin, dtype, shape))
-    out = new(shape, dtype)
-    begin([x if type(x) in NUMBERS else x.data.ptr for x in (*operands, out)])
-    return out
-
-
-def straight(x: Any) -> Any:
-    """Return the array, or a copy in C order whose elements CUDA can read as words.
-
-    Complex numbers may begin at any real one, where CuPy's kernels fail, too.
-    """
-    whole = x._c_contiguous and not x.data.ptr % x.itemsize  # noqa: SLF001
-    return x if whole else assign(new(x.shape, x.dtype), x)
-
-
-def blocks_of(count: int) -> int:
-    """Return how many blocks move so many elements."""
-    return -(-count // (THREADS * ITEMS))
 
 
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
@@ -197,6 +75,16 @@ def _cast(arrays: Operands, dtype: np.dtype[Any]) -> Move:
     operands = [Array.of(x)], [Array.of(out)]
     plan = copies._cuda._plan(*operands, True, "unsafe", None, "K")  # noqa: SLF001 - of the engine
     return plan.run, dtype, x.shape
+
+
+def reshape(x: Any, shape: Any, **options: Any) -> Any:
+    """Return elements in another shape: a view, or a copy in C's order."""
+    if options or x._c_contiguous or x.nbytes < LARGE:  # noqa: SLF001
+        return x.reshape(shape, **options)
+    try:
+        return x.reshape(shape, copy=False)
+    except ValueError:  # there is no such view, or no such shape
+        return straight(x).reshape(shape)
 
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
@@ -577,13 +465,3 @@ COPIES: dict[str, Function] = {
     "fft.ifftshift": partial(_shifted, back=True),
     "linalg.cross": cross,
 }
-
-
-def quick(function: Function, own: Function) -> Function:
-    """Return a function of large arrays; ``own`` is CuPy's, for all others."""
-
-    def serve(*args: Any, **options: Any) -> Any:
-        made = function(*args, **options)
-        return own(*args, **options) if made is NotImplemented else made
-
-    return serve

@@ -1,6 +1,7 @@
-"""Fourier transforms and factors of CUDA arrays by cuFFT and cuSOLVER.
+"""Fourier transforms and linear algebra of CUDA arrays.
 
-Where the way there by CuPy is long, or takes the slower of a library's routines.
+By cuFFT, cuBLAS and cuSOLVER, where the way there by CuPy is long or takes the slower
+of their routines; by the engine's products and sums.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import numpy as np
 from xdev import _optional
 from xdev.facade import elementwise
 from xdev.facade.cpu import named_result
-from xdev.facade.cuda_copies import FAR, LARGE, PLANS, WORD, assign, new, tril, triu
+from xdev.facade.cuda_copies import tril, triu
+from xdev.facade.cuda_launches import FAR, LARGE, PLANS, WORD, assign, new, straight
 
 if TYPE_CHECKING:
-    from xdev.facade.backends import Function
+    from xdev.facade.backends import DType, Function
 
 Shape = tuple[int, ...]
 
@@ -138,8 +140,10 @@ def _along(
     if how is None or asked or config.use_multi_gpus:  # which CuPy follows
         return NotImplemented
     if how.moved is not None:
-        x, whole = x.swapaxes(how.moved, -1), False
-    if not whole or (kind == "c2r" and copy):  # cuFFT spoils what it reads
+        x = x.swapaxes(how.moved, -1)
+    if not x._c_contiguous:  # noqa: SLF001
+        x = straight(x)
+    elif not whole or (kind == "c2r" and copy):  # cuFFT spoils what it reads
         x = assign(new(x.shape, x.dtype), x)
     plans = config.get_plan_cache()
     key = (*how.plan, _optional.cupy().cuda.get_current_stream().ptr)
@@ -389,3 +393,57 @@ def svdvals(x: Any) -> Any:
         return cupy.linalg.svd(x, compute_uv=False)
     values = cupy.linalg.eigvalsh(squares[1])[::-1]
     return cupy.sqrt(cupy.maximum(values, 0)).astype(x.dtype.char.lower())
+
+
+def diagonal(x: Any, *, offset: int) -> Any:
+    """Return the diagonals of matrices."""
+    return x.diagonal(offset, -2, -1)
+
+
+def trace(x: Any, *, offset: int, dtype: DType) -> Any:
+    """Return the sums of diagonals, by one launch."""
+    add: Any = elementwise.add
+    if x.ndim != 2 or offset:  # noqa: PLR2004
+        return add.reduce(diagonal(x, offset=offset), -1, dtype)
+    # The same view, in a quarter of the time that CuPy's method takes.
+    view = type(x)(min(x.shape), x.dtype, x.data, (sum(x.strides),))
+    return add.reduce(view, -1, dtype)
+
+
+def vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
+    """Return the dot products of vectors, the first conjugated."""
+    if axis != -1:
+        move = _optional.cupy().moveaxis  # refuses an axis that there is not
+        x1, x2 = move(x1, axis, -1), move(x2, axis, -1)
+    one, other = x1.shape, x2.shape
+    if not one or not other or one[-1] != other[-1]:
+        raise ValueError(
+            f"xdev.vecdot: x1 and x2 have shapes {one} and {other}, axis {axis} being "
+            f"the last: give vectors of one size along it"
+        )
+    dtype, x1 = np.result_type(x1, x2), x1.conj()  # real numbers are not copied
+    if one != other or dtype == np.float16:  # there the products are too many, or round
+        return (x1[..., None, :] @ x2[..., None])[..., 0, 0]
+    add: Any = elementwise.add
+    return add.reduce(elementwise.multiply(x1, x2), -1, dtype)
+
+
+def outer(x1: Any, x2: Any) -> Any:
+    """Return the products of every pair of elements."""
+    if not x1.ndim == x2.ndim == 1:
+        raise ValueError(
+            f"xdev.linalg.outer: x1 and x2 are {x1.ndim}-D and {x2.ndim}-D, and must "
+            f"be 1-D: xdev.reshape(x, (-1,)) is"
+        )
+    return elementwise.multiply(x1.reshape(-1, 1), x2)
+
+
+def cross(x1: Any, x2: Any, *, axis: int) -> Any:
+    """Return the cross products of vectors in three dimensions."""
+    if not x1.shape[axis:][:1] == x2.shape[axis:][:1] == (3,):
+        raise ValueError(
+            f"xdev.linalg.cross: x1 and x2 have shapes {x1.shape} and {x2.shape}, and "
+            f"must have 3 elements along axis {axis}: join zeros to vectors in a plane "
+            f"with xdev.concat"
+        )
+    return _optional.cupy().cross(x1, x2, axis=axis)

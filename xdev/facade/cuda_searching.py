@@ -16,7 +16,7 @@ from xdev import _optional
 from xdev.compile.cubins import cpp_name
 from xdev.facade import elementwise
 from xdev.facade.cpu import named_result
-from xdev.facade.cuda_copies import (
+from xdev.facade.cuda_launches import (
     FAR,
     THREADS,
     Move,

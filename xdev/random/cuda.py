@@ -14,7 +14,7 @@ from xdev._plain_calls import SLOT
 from xdev.compile import indexed as compiler, launch
 from xdev.compile.cubins import BLOCK
 from xdev.device.cuda import BACKEND
-from xdev.facade import cuda_copies
+from xdev.facade import cuda_launches
 from xdev.facade.dispatch import factory
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_operands
@@ -40,9 +40,9 @@ def order(words: Any) -> Any:
     cupy = _optional.cupy()
     with words.device:
         order = cupy.argsort(words.view(np.uint32)[1::2])
-        ties = cuda_copies.Program("xdev::order_ties", items=1)
+        ties = cuda_launches.Program("xdev::order_ties", items=1)
         blocks = math.ceil(words.size / ties.threads)
-        cuda_copies.run(ties, blocks, [words, order], words.size)
+        cuda_launches.run(ties, blocks, [words, order], words.size)
     return order
 
 
@@ -95,13 +95,15 @@ def array(
     if BACKEND.current() != device.index:
         with _optional.cupy().cuda.Device(device.index):
             return array(device, kernel, shape, values)
-    out = cuda_copies.launched(_filled, values, ("random", kernel, shape, device.index))
+    out = cuda_launches.launched(
+        _filled, values, ("random", kernel, shape, device.index)
+    )
     return factory(device).empty(shape, kernel.result) if out is NotImplemented else out
 
 
 def _filled(
     _: tuple[Any, ...], kernel: Indexed, shape: tuple[int, ...], index: int
-) -> cuda_copies.Move | None:
+) -> cuda_launches.Move | None:
     """Plan :func:`array`."""
     size = math.prod(shape)
     if not size:

@@ -382,6 +382,33 @@ __global__ void __launch_bounds__(BLOCK) triangle(const __grid_constant__ Triang
     });
 }
 
+// Matrices transposed, each tile by a block that reads and writes along rows.
+struct Turn {
+    Slot source, target;
+    Size rows, columns, down, across;  // of a matrix: tiles, too
+};
+
+template <class Word>
+__global__ void __launch_bounds__(BLOCK) turn(const __grid_constant__ Turn p)
+{
+    constexpr int SIDE = sizeof(Word) > 4 ? WARP : 2 * WARP, LINES = BLOCK / SIDE;
+    __shared__ Word tile[SIDE][SIDE + 1];
+    const unsigned int across = p.across, down = p.down, line = blockIdx.x / across;
+    const Size column = blockIdx.x % across * SIDE, row = line % down * SIDE;
+    const Size lane = threadIdx.x % SIDE, first = threadIdx.x / SIDE;
+    const Word* source = p.source.get<const Word*>() + line / down * p.rows * p.columns;
+    Word* target = p.target.get<Word*>() + line / down * p.rows * p.columns;
+    for (Size i = first; i < SIDE; i += LINES) {
+        if (row + i < p.rows && column + lane < p.columns)
+            tile[i][lane] = source[(row + i) * p.columns + column + lane];
+    }
+    __syncthreads();
+    for (Size i = first; i < SIDE; i += LINES) {
+        if (column + i < p.columns && row + lane < p.rows)
+            target[(column + i) * p.rows + row + lane] = tile[lane][i];
+    }
+}
+
 // In [begin, begin + rest] of sorted elements, where each value of a thread belongs: all
 // before is before it.
 template <class T, bool RIGHT, class Number>
