@@ -88,6 +88,7 @@ def test_plans_say_where_elements_are(gpu, name):
             ways = [None, sizes]
             if name == "irfftn":
                 ways[1:] = [[*sizes[:-1], 2 * sizes[-1] - n] for n in (1, 2)]
+            ways.append([n + 1 for n in ways[-1]])  # to be padded
             for s, norm in itertools.product(ways, ("backward", "ortho", "forward")):
                 there = gpu.array(x.copy())
                 options = {"axes": some, "norm": norm, "s": s}

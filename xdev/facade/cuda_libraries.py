@@ -79,15 +79,15 @@ def _planned(
     if axes != tuple(range(first, stop)) or (first and stop != ndim):
         return None
     sizes = list(shape[first:stop])
-    wanted = [*lengths] or [*sizes]  # of the transform
-    result = [*sizes]
+    back = kind == "c2r"
+    natural = [*sizes[:-1], 2 * (sizes[-1] - 1)] if back else sizes
+    wanted, result = [*lengths] or natural, [*sizes]  # of the transform
     if kind == "r2c":
         result[-1] = sizes[-1] // 2 + 1
-    elif kind == "c2r":
-        result[-1] = wanted[-1] if lengths else 2 * (sizes[-1] - 1)
-        wanted = result
+    elif back:
+        result[-1] = wanted[-1]
     halved = [*wanted[:-1], wanted[-1] // 2 + 1]
-    if (halved if kind == "c2r" else wanted) != sizes:
+    if (halved if back else wanted) != sizes:
         return None
     out = (*shape[:first], *result, *shape[stop:])
     far = prod(shape) >= FAR or prod(out) >= FAR  # cuFFT counts in 32 bits

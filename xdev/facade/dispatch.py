@@ -45,10 +45,13 @@ planned: dict[Any, Any] = {}
 OPTIONS = frozenset({int, str, type(None)})  # types of which equal ones mean the same
 
 
-def relaunch(name: str, option: Any, *arrays: Any) -> Any:
+def relaunch(name: str, option: Any, x: Any, *more: Any) -> Any:
     """Launch as a call before on such arrays; None: there was none."""
-    again = planned.get((name, option)) if type(option) in OPTIONS else None
-    out = NotImplemented if again is None else again(*arrays)
+    # PyTorch's compiler follows the first question, and stops at the second.
+    if type(x) not in launches or type(option) not in OPTIONS:
+        return None
+    again = planned.get((name, option))
+    out = NotImplemented if again is None else again(x, *more)
     return None if out is NotImplemented else out
 
 

@@ -216,7 +216,7 @@ def searchsorted(
     array([1, 2])
     """
     if type(x1) is type(x2) and sorter is None:
-        if type(x1) in launches and (out := relaunch("find", side, x1, x2)) is not None:
+        if (out := relaunch("find", side, x1, x2)) is not None:
             return out
         return dispatch_two("searchsorted", x1, x2)(x1, x2, side=side)
     function, (x, values, order) = dispatch_mixed(
@@ -253,7 +253,7 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     >>> xdev.take(xdev.asarray([10, 20, 30]), xdev.asarray([2, 0]))
     array([30, 10])
     """
-    if type(x) in launches and (out := relaunch("take", axis, x, indices)) is not None:
+    if (out := relaunch("take", axis, x, indices)) is not None:
         return out
     return dispatch_two("take", x, indices, ("x", "indices"))(x, indices, axis=axis)
 
