@@ -1,13 +1,10 @@
 """One test, every device: an absent one skips, unless the run promised it."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 from functools import cache
@@ -21,7 +18,9 @@ import xdev
 from xdev import _config, native
 from xdev.compile import threads
 
-sys.path.append(str(Path(__file__).parent))  # for the module that rooms share
+sys.path.append(str(Path(__file__).parent))  # for the modules that rooms share
+import running
+
 # JAX reads these when it is imported: two devices, the standard's data types, and no
 # memory of the GPU beyond what it needs.
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")
@@ -45,13 +44,6 @@ gc.set_threshold(20_000, 20, 20)
 xdev.memory.host_array((1 << 16,), np.dtype(np.uint8))
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = frozenset((
-    "xdev", "xdev.atomic", "xdev.cli", "xdev.device", "xdev.device.registry",
-    "xdev.distributed", "xdev.errors", "xdev.facade", "xdev.fft", "xdev.jupyter",
-    "xdev.linalg", "xdev.memory", "xdev.memory.bridges", "xdev.numpy", "xdev.numpy.fft",
-    "xdev.numpy.linalg", "xdev.numpy.random", "xdev.random", "xdev.testing",
-    "xdev.timing", "xdev.transfer", "xdev.ufunc",
-))  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
@@ -83,7 +75,7 @@ def _is_public(name):
     for n, part in enumerate(parts[1:], 2):
         path = ROOT.joinpath(*parts[:n])
         is_module = path.is_dir() or path.with_suffix(".py").is_file()
-        if is_module and ".".join(parts[:n]) not in PUBLIC:
+        if is_module and ".".join(parts[:n]) not in running.PUBLIC:
             return False
         if part.startswith("_") and not part.startswith("__"):
             return False
@@ -184,20 +176,12 @@ def cuda():
 
 @pytest.fixture(scope="session")
 def python():
-    """Run Python in a process of its own: its words and variables; how it ended."""
+    return running.python
 
-    def run(*words, cwd=None, **variables):
-        return subprocess.run(
-            [sys.executable, *map(str, words)],
-            env=os.environ | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-            cwd=cwd,
-        )
 
-    return run
+@pytest.fixture(scope="session")
+def printed():
+    return running.printed
 
 
 @pytest.fixture

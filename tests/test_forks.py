@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from running import in_child
 
 import xdev
 from xdev._forks import module_lock
@@ -16,13 +17,6 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
     pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),  # JAX's, if loaded
 ]
-
-
-def in_child(call):
-    child = os.fork()
-    if not child:
-        os._exit(not call())
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_lock_that_another_thread_holds_is_free_in_a_child():
@@ -63,7 +57,7 @@ def test_modules_have_no_other_locks():
 
 # A fork, or the end of the program, while one of xdev's threads starts.
 
-PROGRAM = """if 1:
+PROGRAM = """
     import _thread, os, sys, threading, time
     import numpy as np, xdev
 
@@ -135,7 +129,7 @@ HERE = {
 
 @pytest.mark.parametrize("work", ["batches", "team"])
 @pytest.mark.parametrize("how", HERE)
-def test_what_happens_while_a_thread_starts(python, work, how):
+def test_what_happens_while_a_thread_starts(printed, work, how):
     code = f"{PROGRAM}\n    WORK = {work}\n    {HERE[how]}"
-    done = python("-W", "ignore", "-c", code, XDEV_NUM_THREADS="3")
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "starts\n")
+    told = printed(code, options=("-W", "ignore"), XDEV_NUM_THREADS=3)
+    assert told == "starts\n"

@@ -1,6 +1,6 @@
 """Tests leave the user's home as it is."""
 
-PROGRAM = """if 1:
+PROGRAM = """
     import contextlib, numpy as np, xdev
 
     @xdev.vectorize
@@ -14,10 +14,9 @@ PROGRAM = """if 1:
 
 
 def test_what_tests_run_writes_nothing_into_the_home(
-    tmp_path, tmp_path_factory, python
+    tmp_path, tmp_path_factory, printed
 ):
     program = f"{PROGRAM}    import tempfile; print(tempfile.gettempdir())"
-    done = python("-c", program, XDG_CACHE_HOME="", HOME=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(tmp_path_factory.getbasetemp()))
+    told = printed(program, XDG_CACHE_HOME="", HOME=tmp_path)
+    assert told.startswith(str(tmp_path_factory.getbasetemp()))
     assert list(tmp_path.rglob("*")) == []

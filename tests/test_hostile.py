@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from entries import ENTRIES, PARAMETERS, POOL, Parameter, scaled, summed
 from hypothesis import HealthCheck, example, given, settings, strategies as st
+from running import until
 
 import xdev
 from xdev import errors, memory, random
@@ -69,10 +70,7 @@ def here(request):
     before, default = allocated(), xdev.default_device()
     with xdev.use_device(request.param):
         yield request.param
-    end = time.monotonic() + 5  # s; a thread of ``batches`` may not have ended yet
-    while allocated() > before + SLACK and time.monotonic() < end:
-        time.sleep(0.01)
-    assert allocated() <= before + SLACK
+    until(lambda: allocated() <= before + SLACK)  # threads of ``batches`` may go on
     assert xdev.default_device() == default
 
 
@@ -403,7 +401,7 @@ def test_a_list_in_itself_is_no_array():
         xdev.asarray(nested)
 
 
-def test_a_list_in_itself_is_no_seed(python):
+def test_a_list_in_itself_is_no_seed(printed):
     """NumPy's ``SeedSequence`` ends the process."""
     program = """
 from xdev import random
@@ -417,8 +415,7 @@ for seed in own, [[own]], deep:
     except ValueError as error:
         print(str(error)[:8])
 """
-    run = python("-c", program, XDEV_DEVICE="cpu")
-    assert run.stdout == "the seed\n" * 3, run.stderr
+    assert printed(program, XDEV_DEVICE="cpu") == "the seed\n" * 3
 
 
 # -- sizes ----------------------------------------------------------------------------
@@ -566,12 +563,11 @@ assert np.array_equal(xdev.to_numpy(xdev.sort(-x)), -host)
 
 
 @pytest.mark.parametrize(("where", "native"), [("cpu", "1"), ("fake", "0")])
-def test_after_interrupts_anywhere_nothing_is_lost(python, tmp_path, where, native):
+def test_after_interrupts_anywhere_nothing_is_lost(printed, tmp_path, where, native):
     """Some five hundred a process, in allocations, copies, launches, sorts, draws."""
     program = tmp_path / "interrupted.py"
     program.write_text(INTERRUPTED)
-    run = python(program, 1, XDEV_DEVICE=where, XDEV_NATIVE=native)
-    assert run.returncode == 0, run.stderr
+    printed(program, 1, XDEV_DEVICE=where, XDEV_NATIVE=native)
 
 
 def test_what_is_no_argument_is_named():

@@ -87,12 +87,9 @@ WITHOUT_A_TOTAL = """
 
 
 @pytest.fixture
-def run(python):
+def run(printed):
     def run_parts(*parts, **variables):
-        program = "if 1:" + "".join(parts)
-        done = python("-W", "ignore", "-c", program, **variables)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        return printed("".join(parts), options=("-W", "ignore"), **variables)
 
     return run_parts
 

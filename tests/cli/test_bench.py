@@ -116,13 +116,12 @@ def test_arrays_are_random_and_results_that_differ_end_it(dtype, monkeypatch, ca
     ],
 )
 def test_wrong_options_end_with_2_and_say_why(
-    options, words, capsys, tmp_path, monkeypatch
+    options, words, ended, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["bench", *options])
-    assert ended.value.code == 2
-    assert words in capsys.readouterr().err
+    status, _, error = ended("bench", *options)
+    assert status == 2
+    assert words in error
     assert not list(tmp_path.iterdir())  # a path that was only tried leaves no file
 
 

@@ -35,7 +35,7 @@ def cache(python, tmp_path):
     folder = tmp_path / "cache"
 
     def run(*words, status=0, command="cache"):
-        done = python("-m", "xdev", command, *words, XDEV_CACHE_DIR=str(folder))
+        done = python("-m", "xdev", command, *words, XDEV_CACHE_DIR=folder)
         assert (done.returncode, done.stderr) == (status, "")
         return done.stdout
 
@@ -44,11 +44,11 @@ def cache(python, tmp_path):
 
 
 @pytest.fixture
-def filled(cache, python):
+def filled(cache, printed):
     """The same of a folder with what a program kept, as if 3 days ago, and a letter."""
     program = cache.folder.with_name("program.py")
     program.write_text(PROGRAM)
-    assert python(program, XDEV_CACHE_DIR=str(cache.folder)).returncode == 0
+    printed(program, XDEV_CACHE_DIR=cache.folder)
     for path in cache.folder.glob("*/*"):
         then = time.time() - 3 * DAY
         os.utime(path, (then, then))
@@ -94,9 +94,8 @@ def test_clear_removes_what_was_not_used_for_so_long(filled, words, kept):
     assert len(left) == 1 + kept * before
 
 
-def test_a_use_is_seen_by_clear(filled, python):
-    program = filled.folder.with_name("program.py")
-    assert python(program, XDEV_CACHE_DIR=str(filled.folder)).returncode == 0
+def test_a_use_is_seen_by_clear(filled, printed):
+    printed(filled.folder.with_name("program.py"), XDEV_CACHE_DIR=filled.folder)
     assert "0 entries removed" in filled("clear", "--older", "2.5")
 
 

@@ -26,20 +26,17 @@ ACTIONS = ("cache clear", "cache path", "cache warm")
         (["--version"], 0, f"xdev {xdev.__version__}\n"),
     ],
 )
-def test_what_ends_before_a_command_tells_the_way(words, status, told, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == status
-    text = "".join(capsys.readouterr())
+def test_what_ends_before_a_command_tells_the_way(words, status, told, ended):
+    found, *texts = ended(*words)
+    assert found == status
+    text = "".join(texts)
     assert all(word in text for word in ([told] if isinstance(told, str) else told))
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *ACTIONS])
-def test_an_unknown_option_is_told_with_the_usage_of_its_command(command, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([*command.split(), "--size", "5"])
-    assert ended.value.code == 2
-    text = capsys.readouterr().err
+def test_an_unknown_option_is_told_with_the_usage_of_its_command(command, ended):
+    status, _, text = ended(*command.split(), "--size", "5")
+    assert status == 2
     assert text.startswith(f"usage: {f'xdev {command}'.strip()} [-h]")
 
 
@@ -131,12 +128,10 @@ def test_the_site_lists_the_settings_that_info_prints(capsys):
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *ACTIONS])
-def test_help_teaches_by_examples_in_80_columns(command, capsys, monkeypatch):
+def test_help_teaches_by_examples_in_80_columns(command, ended, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main([*command.split(), "--help"])
 
-    text = capsys.readouterr().out
+    _, text, _ = ended(*command.split(), "--help")
 
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "--json" in text

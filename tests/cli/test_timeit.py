@@ -20,9 +20,8 @@ def output(program, clock):
     with (
         pytest.MonkeyPatch.context() as patch,
         redirect_stdout(io.StringIO()) as text,
-        warnings.catch_warnings(record=True) as caught,
+        warnings.catch_warnings(record=True, action="always") as caught,
     ):
-        warnings.simplefilter("always")
         patch.setattr(timeit, "tick", clock.tick, raising=False)
         patch.setattr("builtins.tick", clock.tick, raising=False)
         patch.setattr("time.perf_counter", clock)

@@ -2,22 +2,12 @@
 
 import subprocess
 from pathlib import Path
+from textwrap import indent
 
 import pytest
+from running import with_source
 
 from xdev import _config
-
-
-@pytest.fixture(scope="session")
-def run(python):
-    def printed(program, *arguments, options=(), **environment):
-        settings = {name: str(value) for name, value in environment.items()}
-        done = python(*options, "-c", program, *arguments, **settings)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
-        return done.stdout
-
-    return printed
 
 
 @pytest.fixture
@@ -26,16 +16,11 @@ def no_disk_cache(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def written(tmp_path):
+def written():
     """A function that returns a function of its body, as of a user's file."""
 
     def function(body, parameters="x", head=""):
-        lines = "".join(f"    {line}\n" for line in body.splitlines())
-        text = f"{head}\ndef f({parameters}):\n{lines}"
-        path, space = tmp_path / "user.py", {}
-        path.write_text(text)
-        exec(compile(text, path, "exec"), space)  # noqa: S102
-        return space["f"]
+        return with_source(f"{head}\ndef f({parameters}):\n{indent(body, '    ')}")
 
     return function
 

@@ -188,9 +188,9 @@ print(len(code) > 0)
 """
 
 
-def test_numba_cuda_compiles_where_numpy_dropped_a_name(run):
+def test_numba_cuda_compiles_where_numpy_dropped_a_name(printed):
     """As on NumPy 2.5, which has no `numpy.row_stack`."""
-    assert run(WITHOUT_A_NAME) == "True\n"
+    assert printed(WITHOUT_A_NAME) == "True\n"
 
 
 @pytest.mark.parametrize(

@@ -230,9 +230,11 @@ for turn in range(150):
 """
 
 
-def test_processes_that_save_load_and_evict_at_once_see_whole_entries(tmp_path, run):
+def test_processes_that_save_load_and_evict_at_once_see_whole_entries(
+    tmp_path, printed
+):
     def turns(number):
-        return run(TURNS, number, XDEV_CACHE_DIR=tmp_path)
+        return printed(TURNS, number, XDEV_CACHE_DIR=tmp_path)
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(turns, range(4))) == [""] * 4

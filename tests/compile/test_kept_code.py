@@ -165,7 +165,7 @@ def write(folder, cases, *, edited=False, head=HEAD):
 
 
 @pytest.fixture
-def ran(tmp_path, run):
+def ran(tmp_path, printed):
     """Return what runs all programs of a folder; it returns results, whether by Numba.
 
     With ``plain`` it is NumPy that computes.
@@ -177,7 +177,7 @@ def ran(tmp_path, run):
     def results(folder, *, plain=False, **settings):
         places = folder, tmp_path / ("plain" if plain else "ours")
         cache = {"XDEV_CACHE_DIR": tmp_path / "cache"}
-        return json.loads(run(RUNNER, *places, **cache, **settings))
+        return json.loads(printed(RUNNER, *places, **cache, **settings))
 
     return results
 
@@ -242,12 +242,12 @@ assert not [*pathlib.Path(sys.argv[1]).glob("loops/*")]
 """
 
 
-def test_a_source_that_changed_after_the_import_is_not_kept(tmp_path, run):
+def test_a_source_that_changed_after_the_import_is_not_kept(tmp_path, printed):
     program = "from xdev import vectorize\n" + ufunc("x + 2.0")
     (tmp_path / "program.py").write_text(program)
     places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
 
-    run(EDITED_MEANWHILE, tmp_path / "cache", **places)
+    printed(EDITED_MEANWHILE, tmp_path / "cache", **places)
 
 
 # What a process that finds its code loads, and keeps alive.
@@ -305,14 +305,14 @@ assert kept() is None
 
 
 @pytest.fixture
-def lines(tmp_path, run):
+def lines(tmp_path, printed):
     places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
 
-    def printed(program):
+    def lines(program):
         (tmp_path / "program.py").write_text(program)
-        return run("import program", **places).splitlines()
+        return printed("import program", **places).splitlines()
 
-    return printed
+    return lines
 
 
 def test_random_numbers_need_no_numba_the_second_time(lines):

@@ -68,11 +68,11 @@ print({"numba", "llvmlite"} & {*sys.modules} or "no compiler")
 """
 
 
-def test_a_kept_function_is_the_same_and_needs_no_compiler(tmp_path, run):
+def test_a_kept_function_is_the_same_and_needs_no_compiler(tmp_path, printed):
     (tmp_path / "function.py").write_text(FUNCTION)
     places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
     (made, first), (kept, later) = (
-        run(ON_CUDA, **places).splitlines() for _ in range(2)
+        printed(ON_CUDA, **places).splitlines() for _ in range(2)
     )
 
     assert kept == made

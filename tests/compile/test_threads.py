@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from running import until
 
 from xdev import _config
 from xdev.compile import threads
@@ -122,11 +123,7 @@ def test_what_a_task_uses_goes_with_the_call(wrong):
     with pytest.raises(KeyError) if wrong else nullcontext():
         threads.run(task, 1000)
     del task
-    deadline = time.monotonic() + 20  # a helper lets go a bit after it ended
-    while alive() is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-        gc.collect()
+    until(lambda: (gc.collect(), alive())[1] is None)  # a helper lets go a bit later
 
 
 def test_a_task_may_run_tasks():
@@ -283,12 +280,12 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_with_threads(team, run, name):
+def test_programs_with_threads(team, printed, name):
     tier = "0" if team is threads.PythonTeam else "1"
     settings = {"XDEV_NATIVE": tier, "XDEV_NUM_THREADS": "4"}
     text, expected = PROGRAMS[name]
-    printed = [
-        run(HEAD + text, options=("-X", "dev"), **settings)
+    shown = [
+        printed(HEAD + text, options=("-X", "dev"), **settings)
         for _ in range(expected.count("\n") or 1)
     ]
-    assert "".join(printed) == expected
+    assert "".join(shown) == expected

@@ -1,9 +1,9 @@
 import asyncio
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
+from running import within
 
 import xdev
 from xdev import ConfigurationError, DeviceUnavailableError
@@ -83,11 +83,7 @@ def test_the_default_is_a_contexts_own():
 
     asyncio.run(both())
     with xdev.use_device("fake"):
-        thread = threading.Thread(
-            target=lambda: seen.update(thread=xdev.default_device().type)
-        )
-        thread.start()
-        thread.join()
+        [seen["thread"]] = within(10, [lambda: xdev.default_device().type])
 
     assert seen["fake:0"] == "fake:0"
     assert seen["fake:1"] == "fake:1"

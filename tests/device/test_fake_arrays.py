@@ -2,10 +2,10 @@
 
 import copy
 import operator
-import pickle
 
 import numpy as np
 import pytest
+from running import pickled
 
 import xdev
 from xdev import memory
@@ -120,7 +120,7 @@ def test_attributes_are_numpys(name):
 def test_copies_and_pickles_are_on_the_device():
     x = fake(device="fake:1")
 
-    for twin in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):  # noqa: S301 - ours
+    for twin in (copy.copy(x), copy.deepcopy(x), pickled(x)):
         twin[0, 0] = 9
         assert twin.device == "fake:1"
     np.testing.assert_array_equal(host(x), VALUES)

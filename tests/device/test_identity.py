@@ -1,7 +1,6 @@
-import pickle
-
 import numpy as np
 import pytest
+from running import pickled
 
 import xdev
 from xdev import ConfigurationError, Device, DeviceUnavailableError
@@ -14,7 +13,7 @@ def test_a_device_is_its_name(name):
     assert str(device) == name
     assert Device(str(device)) == device == name
     assert hash(device) == hash(Device(name)) == hash(name)
-    assert pickle.loads(pickle.dumps(device)) == device  # noqa: S301
+    assert pickled(device) == device
     assert {device: 1}[Device(name)] == 1
 
 
@@ -27,7 +26,7 @@ def test_a_bare_type_means_one_index():
     assert Device("cpu") not in ("gpu", 3)
 
 
-def test_a_device_is_compared_at_the_very_end_of_a_process(python):
+def test_a_device_is_compared_at_the_very_end_of_a_process(printed):
     program = """
 import builtins, xdev
 
@@ -39,8 +38,7 @@ class Late:
 
 builtins.kept_to_the_end = Late()
 """
-    done = python("-c", program)
-    assert (done.stdout, done.stderr) == ("False True\n", "")
+    assert printed(program) == "False True\n"
 
 
 def test_a_device_cannot_be_changed():

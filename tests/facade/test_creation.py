@@ -1,12 +1,11 @@
 """Creation: arrays, zeros, ranges, matrices; where, of which type; what is refused."""
 
-import os
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from running import host
+from running import host, resident
 
 import xdev
 from xdev import memory
@@ -128,11 +127,6 @@ LAZY = 32 << 20  # from here on NumPy's zeros are pages that the system makes [B
 
 def dirtied(nbytes):
     xdev.full(nbytes, 255, dtype=xdev.uint8, device="cpu")
-
-
-def resident():
-    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """``device=`` of every kind is obeyed or refused; arrays of two places are refused."""
 
 import inspect
-import pickle
 import re
 from functools import partial
 from operator import attrgetter
 
 import numpy as np
 import pytest
+from calls import operands, placed
+from running import pickled
 
 import xdev
 
@@ -79,35 +80,6 @@ def test_unknown_and_unusable_devices_are_refused(name):
 ADVICE = re.compile(r"xdev\.(?:to_device|asarray)\((\w+(?:\[\d\])?), .*?'?\)(?= or |$)")
 
 
-def last(call):
-    return call.path.rpartition(".")[2]
-
-
-def operands(call):
-    """Return (argument's number or name, index in a list) of each array of a call."""
-    for key, value in [*enumerate(call.args), *call.kw.items()]:
-        if isinstance(value, list):
-            yield from ((key, index) for index in range(len(value)))
-        elif isinstance(value, np.ndarray):
-            yield key, None
-
-
-def put(call, library, site, odd, alien):
-    """Return a call's arguments in a library, but the one at ``odd``, as ``alien``."""
-
-    def place(key, value):
-        if isinstance(value, list):
-            return [
-                (alien if odd == (key, i) else library.put)(*at)
-                for i, each in enumerate(value)
-                for at in [(each,) if odd == (key, i) else (each, site)]
-            ]
-        return alien(value) if odd == (key, None) else library.put(value, site)
-
-    args = [place(i, value) for i, value in enumerate(call.args)]
-    return args, {name: place(name, value) for name, value in call.kw.items()}
-
-
 def follow(text, function, args, kw, label):
     """Do what an error's text advises for one argument, then call again."""
     way = next(m for m in ADVICE.finditer(text) if m[1] == label)
@@ -148,15 +120,17 @@ def test_every_function_of_several_arrays_refuses_a_mix_and_says_what_to_do(
 
 
 def refused(call, library, odd, alien):
-    args, kw = put(call, library, 0, odd, alien)
+    args, kw = placed(call, library.put, {odd}, alien)
     with pytest.raises(xdev.DeviceMismatchError) as caught:
         call.function(*args, **kw)
 
     text = str(caught.value)
     assert isinstance(caught.value, TypeError)
-    assert str(pickle.loads(pickle.dumps(caught.value))) == text  # noqa: S301 - ours
+    assert str(pickled(caught.value)) == text
     # linalg.matmul is matmul
-    assert text.startswith((f"xdev.{call.path}: ", f"xdev.{last(call)}: "))
+    assert text.startswith(
+        (f"xdev.{call.path}: ", f"xdev.{call.path.rpartition('.')[2]}: ")
+    )
     for x in (library.put(np.ones(2)), alien(np.ones(2))):
         where = xdev.device_of(x)  # whose library has its own name for it
         own = getattr(x, "device", where) if where.library else where

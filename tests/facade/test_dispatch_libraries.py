@@ -88,27 +88,6 @@ def test_a_librarys_arrays_give_numpys_values_where_they_are_and_stay_as_they_we
             )
 
 
-ELEMENTWISE = ["add", "multiply", "maximum", "less", "atan2", "pow"]
-
-
-@pytest.mark.parametrize("name", ELEMENTWISE)
-@pytest.mark.parametrize("number", [2, 2.0, np.float64(2), np.asarray(2.0)])
-def test_numbers_of_the_host_go_anywhere(library, name, number):
-    function = getattr(xdev, name)
-    host = np.asarray([1.0, 2.0, 3.0])
-    x = library.put(host, library.sites[-1])
-
-    for result, wanted in (
-        (function(x, number), function(host, number)),
-        (function(number, x), function(number, host)),
-    ):
-        assert library.owns(result)
-        assert xdev.device_of(result) == xdev.device_of(x)
-        np.testing.assert_allclose(library.host(result), wanted)
-    assert library.owns(xdev.where(xdev.less(x, 2), x, number))
-    assert library.owns(xdev.clip(x, 0, number))
-
-
 @pytest.mark.parametrize("name", ["add", "sqrt", "clip", "logical_not", "real"])
 def test_out_is_written_or_refused_where_arrays_cannot_change(library, name):
     host = np.asarray([1.0, 4.0, 9.0])

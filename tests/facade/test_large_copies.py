@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from running import sample
 
 import xdev
 
@@ -36,12 +37,6 @@ CASES = {
 }
 CASES["roll"].append((((1, 2),), {"axis": (0, 1)}))
 SEQUENCES = {"concat", "stack"}
-
-
-def sample(shape, char):
-    rng = np.random.default_rng(5)
-    values = rng.integers(0, 2, shape) if char in "?b" else rng.integers(0, 9, shape)
-    return values.astype(char)
 
 
 @pytest.mark.cuda
@@ -121,14 +116,3 @@ def test_filled_and_copied_arrays_are_numpys(device, shape, char):
         strict=True,
     ):
         np.testing.assert_array_equal(xdev.to_numpy(x), own, strict=True)
-
-
-@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
-def test_transforms_of_views_are_numpys_and_leave_them(device, name):
-    whole = np.random.default_rng(3).standard_normal((9, 15))
-    there = xdev.asarray(whole, device=device)
-    for first in (0, 1, 2):  # cuFFT takes pairs of real numbers at addresses of pairs
-        made = getattr(xdev.fft, name)(there[first:])
-        expected = getattr(np.fft, name)(whole[first:])
-        np.testing.assert_allclose(xdev.to_numpy(made), expected, atol=1e-12)
-    np.testing.assert_array_equal(xdev.to_numpy(there), whole)

@@ -2,7 +2,6 @@
 
 import inspect
 import operator
-import pickle
 import re
 from pathlib import Path
 from types import FunctionType
@@ -10,7 +9,7 @@ from types import FunctionType
 import array_api_strict
 import numpy as np
 import pytest
-from running import there
+from running import pickled, there
 
 import xdev
 from xdev import facade
@@ -87,7 +86,7 @@ def test_elementwise_functions_are_ufuncs(path):
 
     assert type(function) is type(xdev.vectorize(lambda x: x))
     assert function.__name__ == path
-    assert pickle.loads(pickle.dumps(function)) is function  # noqa: S301 - ours
+    assert pickled(function) is function
     assert inspect.signature(function).parameters["out"].default is None
 
 

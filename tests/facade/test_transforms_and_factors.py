@@ -39,10 +39,10 @@ def assert_transformed(device, name, x, view, **options):
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-@pytest.mark.parametrize("shape", [(15,), (1,), (6, 10), (4, 5, 6)])
+@pytest.mark.parametrize("shape", [(15,), (1,), (3, 15), (6, 10), (4, 5, 6)])
 @pytest.mark.parametrize("name", [*COMPLEX, *REAL])
 def test_transforms_along_one_axis_are_numpys(device, name, shape, view):
-    for char in "FD" if name in COMPLEX else "fd":
+    for char in "FDd" if name in COMPLEX else "fd":
         x = sample((shape[0] + 1, *shape[1:]), char)
         for axis, norm in itertools.product(range(-1, len(shape)), NORMS):
             n = view(x).shape[axis]

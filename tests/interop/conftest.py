@@ -24,13 +24,12 @@ def address():
 
 
 @pytest.fixture
-def differences(python):
+def differences(printed):
     """Return a function that says which calls of a library fail on a device."""
 
     def run(library, device):
         program = Path(__file__).with_name("compare.py")
-        done = python("-W", "ignore", program, library, device)
-        assert not done.returncode, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        told = printed(program, library, device, options=("-W", "ignore"))
+        return json.loads(told.splitlines()[-1])
 
     return run

@@ -130,5 +130,4 @@ def test_programs_run(imported, python, tmp_path, library):
     program.write_text(PROGRAMS[library])
 
     done = python(program, XDEV_DEVICE="cpu")
-
     assert not done.returncode, done.stderr

@@ -9,17 +9,17 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from running import timed
 
 import xdev
-from xdev.timing import Comparison, Sweep, Timing, compare
+from xdev.timing import Comparison, Sweep, compare
 
 RUNS = list(np.random.default_rng(0).uniform(1.0, 1.5, 7))
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def timing(seconds, **more):
-    runs = [seconds * run for run in RUNS]
-    return Timing(1, len(runs), min(runs), max(runs), runs, 0.5, **more)
+    return timed([seconds * run for run in RUNS], **more)
 
 
 def comparison(**seconds):

@@ -1,50 +1,59 @@
 """What several files of the memory room share: threads, sources, programs."""
 
-import os
-import subprocess
 import sys
-import textwrap
-import threading
 from contextlib import contextmanager
+from textwrap import dedent
 
+import numpy as np
 import pytest
+from running import printed, python
 
+import xdev
+from xdev import memory
 from xdev.memory import Pool, registry
 from xdev.memory.sources.cuda import CudaSource, PinnedSource
 from xdev.memory.sources.host import HostSource
 from xdev.testing import FakeSource
 
 
-def within(seconds, calls, *, interval=None):
-    """Run calls in threads; return their results, or fail where one hangs.
+def here():
+    """Return the line of the call."""
+    return sys._getframe(1).f_lineno
 
-    With an interval threads are switched so often [s].
-    """
-    results, errors = [], []
 
-    def run(call):
-        try:
-            results.append(call())
-        except BaseException as error:  # noqa: BLE001 - the test shows it
-            errors.append(error)
+@contextmanager
+def at_lines(place, act):
+    """Call a function with the frame at every line of a file or of a folder."""
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(interval or before)
+    def line(frame, event, _):
+        if event == "line":
+            act(frame)
+        return line
+
+    def call(frame, *_):
+        return line if frame.f_code.co_filename.startswith(str(place)) else None
+
+    sys.settrace(call)
     try:
-        threads = [threading.Thread(target=run, args=(c,), daemon=True) for c in calls]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(seconds)
+        yield
     finally:
-        sys.setswitchinterval(before)
-    hung = [sys._current_frames()[t.ident] for t in threads if t.is_alive()]
-    assert hung == [], "deadlock"
-    for error in errors:
-        raise error
-    return results
+        sys.settrace(None)
 
 
+#: What is refused of an array that was freed, beside the facade's functions.
+USES = [
+    lambda x: xdev.to_device(x, "cpu"),
+    lambda x: xdev.to_device(np.ones(x.shape), "cpu", out=x),
+    lambda x: xdev.adapt("cpu", {"x": [x]}),
+    lambda x: next(xdev.batches([x], "fake")),
+    lambda x: xdev.add(np.ones(x.shape), 1, out=x),
+    lambda x: xdev.clip(np.ones(x.shape), 0, 1, out=x),
+    lambda x: xdev.real(np.ones(x.shape), out=x),
+    lambda x: memory.record_stream(x, 0),
+    xdev.vectorize(lambda a: a + 1),
+    *(xdev.to_numpy, xdev.pin, xdev.is_pinned, xdev.device_of, xdev.namespace),
+    memory.free,
+]
 MACHINE = 1 << 40  # what a pretended machine has [B]
 QUANTUM = 512  # what fake sources align to [B]
 POLICIES = ("async", "binned", "none", "simple", "split")
@@ -95,18 +104,11 @@ class Slow:
 
 
 def process(program, *options, **environment):
-    return subprocess.run(
-        [sys.executable, *options, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "XDEV_DEVICE": "cpu", **environment},
-        check=False,
-    )
+    settings = {"XDEV_DEVICE": "cpu"} | environment
+    return python(*options, "-c", dedent(program), **settings)
 
 
-def output(program, **environment):
+def output(program, *options, **environment):
     """Run a program that must go well; return its output, or fail with its errors."""
-    done = process(program, "-W", "error", **environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    settings = {"XDEV_DEVICE": "cpu"} | environment
+    return printed(program, options=("-W", "error", *options), **settings)

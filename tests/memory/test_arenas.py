@@ -16,13 +16,9 @@ STEPS = st.lists(
 )
 
 
-def fresh():
-    return Pool(FakeSource(capacity=1 << 30))
-
-
 @given(STEPS)
 def test_parts_in_use_never_overlap_and_lie_in_the_arenas_blocks(steps):
-    pool, arena = fresh(), Arena()
+    pool, arena = Pool(FakeSource(capacity=1 << 30)), Arena()
     live, used = [], {1: [], 2: []}
     for verb, n, stream in steps:
         if verb == "take":

@@ -6,12 +6,11 @@ The clients here call the functions that CuPy and PyTorch get, on fake memory.
 import itertools
 import os
 import random
-import signal
 import sys
 import threading
-import time
 
 import pytest
+from running import in_child
 from without_a_driver import Client
 
 from xdev import memory
@@ -118,30 +117,19 @@ def test_a_lowered_limit_holds_for_c_clients_too(pool, client):
     assert client.malloc(4096)
 
 
-def status_of(child):
-    """Return how a child ended; one that hangs is ended."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return status
-        time.sleep(0.001)
-    os.kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1]
-
-
 @forks
 def test_a_forked_child_starts_empty_and_frees_nothing_of_its_parent(pool, client):
     parents, free = client.malloc(4096), client.malloc(8192)
     client.free(free)
-    child = os.fork()
-    if not child:
+
+    def starts_empty():
         well = pool.stats().allocated == pool.stats().reserved == client.hit(8192) == 0
         client.free(parents)
         client.free(parents)
         well = well and pool.stats().released == 0
-        os._exit(not (well and client.malloc(4096) and pool.stats().live == 1))
-    assert status_of(child) == 0
+        return well and client.malloc(4096) and pool.stats().live == 1
+
+    assert in_child(starts_empty)
     assert client.hit(8192) == free
 
 
@@ -158,16 +146,16 @@ def test_a_fork_amid_other_threads_changes_leaves_the_child_a_whole_pool(pool, c
             for address in filter(None, [client.hit(4096) for _ in range(20)]):
                 client.free(address)
 
+    def is_whole():
+        addresses = [client.malloc(4096) for _ in range(100)]
+        return len(set(addresses)) == pool.stats().live == 100
+
     threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(5):
-            child = os.fork()
-            if not child:
-                addresses = [client.malloc(4096) for _ in range(100)]
-                os._exit(not len(set(addresses)) == pool.stats().live == 100)
-            assert status_of(child) == 0
+            assert in_child(is_whole)
     finally:
         ended.set()
         for thread in threads:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from memory_laws import process, within
+from memory_laws import output
+from running import within
 from without_a_driver import TIB, Current, serving
 
 from xdev import memory
@@ -116,5 +117,4 @@ print("alive")
 
 
 def test_a_program_ends_with_arrays_alive():
-    done = process(EXIT.format(str(Path(__file__).parent)))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
+    assert output(EXIT.format(str(Path(__file__).parent))) == "alive\n"

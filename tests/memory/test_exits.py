@@ -4,13 +4,12 @@ Each exit is a process of its own. The `deep` profile runs 1000 of each device.
 """
 
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import hypothesis
+from running import python
 
 # All are errors but numba-cuda's own, with NumPy 2.5, when it first compiles.
 GENERIC = "ignore:The 'generic' unit for NumPy timedelta:DeprecationWarning"
@@ -31,11 +30,10 @@ POLICIES = ("split", "binned", "simple", "none")
 def settings(device, seed):
     """Return the environment of one exit: each policy, and at times debug mode."""
     return {
-        **os.environ,
-        "PYTHONHASHSEED": str(seed),
+        "PYTHONHASHSEED": seed,
         "XDEV_DEVICE": device,
         "XDEV_MEMORY_POOL": POLICIES[seed % len(POLICIES)],
-        "XDEV_DEBUG": str(int(seed % 7 == 0)),
+        "XDEV_DEBUG": int(seed % 7 == 0),
     }
 
 
@@ -43,14 +41,7 @@ def end(device, seed):
     """Return what was wrong with one exit, or None."""
     how = list(ENDINGS)[seed % len(ENDINGS)]
     status, last = ENDINGS[how]
-    done = subprocess.run(
-        [sys.executable, *OPTIONS, str(PROGRAM), str(seed), device, how],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=settings(device, seed),
-        check=False,
-    )
+    done = python(*OPTIONS, PROGRAM, seed, device, how, **settings(device, seed))
     lines = done.stderr.splitlines()
     told = any(line.startswith(last) for line in lines) if last else not lines
     clean = not any("ignored" in line or "Fatal" in line for line in lines)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_laws import pools_under, registered, within
+from memory_laws import at_lines, pools_under, registered
+from running import within
 
 from xdev import memory
 from xdev.errors import OutOfMemoryError
@@ -84,44 +85,30 @@ BRIDGES = []
 DONE = []
 
 
-class Collector:
-    """A trace function: it collects garbage once at every line of the room."""
+def collecting(pool, lines):
+    """Return what collects garbage at a line of the room that is not among those."""
 
-    def __init__(self, pool):
-        self.pool, self.lines = pool, set()
-
-    def __call__(self, frame, event, argument):  # noqa: ARG002
-        inside = frame.f_code.co_filename.startswith(str(ROOM))
-        return self.collect if inside else None
-
-    def collect(self, frame, event, argument):  # noqa: ARG002
+    def collect(frame):
         where = frame.f_code.co_filename, frame.f_lineno
         # Where there are assignments only no collection can come: between a lock and
         # its flag, and under the budget's.
-        state = self.pool.state
+        state = pool.state
         if state._lock._is_owned() and not state._deciding:
-            return self.collect
-        if state.budget._lock._is_owned():
-            return self.collect
-        if event == "line" and where not in self.lines:
-            self.lines.add(where)
-            Meddler(self.pool, 600 * (1 + len(self.lines) % 9))
+            return
+        if where not in lines and not state.budget._lock._is_owned():
+            lines.add(where)
+            Meddler(pool, 600 * (1 + len(lines) % 9))
             gc.collect(0)
-        return self.collect
 
-
-def pools_of(policy):
-    sources = [FakeSource(ROOMY) for _ in range(2)]
-    return list(zip(pools_under(ROOMY, policy, sources), sources, strict=True))
+    return collect
 
 
 def life(pools):
     """Go through the locked regions; return the lines where garbage was collected."""
     (pool, _), (sibling, _) = pools
     sibling.acquire(30 * MIB)
-    collector = Collector(pool)
-    sys.settrace(collector)
-    try:
+    lines = set()
+    with at_lines(ROOM, collecting(pool, lines)):
         with memory.track():
             pool.acquire(30 * MIB)
             kept = pool.acquire(2 * MIB)
@@ -149,10 +136,8 @@ def life(pools):
             bridges.left_alone()
             bridges.uninstall("numpy")
             memory.record_history(False)
-    finally:
-        sys.settrace(None)
     gc.collect()
-    return collector.lines
+    return lines
 
 
 def check(pools):
@@ -188,7 +173,8 @@ def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts(
     seen, other = set(), Pool(FakeSource(MIB))
     listeners = other.state.listeners
     for policy in POLICIES[: 1 if bridged else None]:
-        pools = pools_of(policy)
+        sources = [FakeSource(ROOMY) for _ in range(2)]
+        pools = list(zip(pools_under(ROOMY, policy, sources), sources, strict=True))
         [lines] = within(WAIT, [lambda pools=pools: life(pools)])
         gc.collect()
         memory.record_history(False)
@@ -219,20 +205,13 @@ class Maker:
 def first_pool(path, line, blocks):
     """Make the first pool of a device, with a collection before one line of a file."""
 
-    def collect(frame, event, argument):  # noqa: ARG001
-        if event == "line" and frame.f_lineno == line:
+    def collect(frame):
+        if frame.f_lineno == line:
             gc.collect(0)
-        return collect
-
-    def trace(frame, event, argument):  # noqa: ARG001
-        return collect if frame.f_code.co_filename == path else None
 
     Maker(blocks)
-    sys.settrace(trace)
-    try:
+    with at_lines(path, collect):
         return memory.pool("fake:1")
-    finally:
-        sys.settrace(None)
 
 
 def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one():

@@ -11,12 +11,13 @@ import linecache
 import os
 import random
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from memory_laws import pools_under, process, within
+from memory_laws import at_lines, output, pools_under
+from running import within
 from without_a_driver import Client
 
 from xdev import memory
@@ -30,30 +31,21 @@ SAMPLE = 40  # lines of a scenario in the default suite
 ERRORS = KeyboardInterrupt, RecursionError, MemoryError
 
 
-class Interrupting:
-    """Raises an error at line number `at` of xdev.memory, counted from 0; once."""
+@contextmanager
+def interrupting(error=None, at=-1):
+    """Raise an error at line number `at` of xdev.memory, from 0; yield the lines."""
+    lines = []
 
-    def __init__(self, error=None, at=-1):
-        self.error, self.at, self.lines = error, at, []
-
-    def __enter__(self):
-        sys.settrace(self._call)
-
-    def __exit__(self, *_):
-        sys.settrace(None)
-
-    def _call(self, frame, _event, _):
-        inside = frame.f_code.co_filename.startswith(ROOM)
-        return self._line if inside else None
-
-    def _line(self, frame, event, _):
+    def note(frame):
         # Between a ``with``'s end and its lock's release Python looks for no signal.
         text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        if event == "line" and not text.lstrip().startswith("with "):
-            self.lines.append((frame.f_code.co_filename, frame.f_lineno))
-            if len(self.lines) - 1 == self.at:
-                raise self.error
-        return self._line
+        if not text.lstrip().startswith("with "):
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
+            if len(lines) - 1 == at:
+                raise error
+
+    with at_lines(ROOM, note):
+        yield lines
 
 
 class Driver:
@@ -163,12 +155,11 @@ class Driver:
 
 
 def interrupted(policy, scenario, error, at):
-    driver = Driver(policy)
-    interrupting = Interrupting(error, at)
-    with suppress(error or (), MemoryError, KeyboardInterrupt), interrupting:
+    driver, errors = Driver(policy), (error or MemoryError, MemoryError)
+    with suppress(*errors, KeyboardInterrupt), interrupting(error, at) as lines:
         getattr(driver, scenario)()
     driver.check()
-    return interrupting.lines
+    return lines
 
 
 def chosen(lines, rng):
@@ -215,8 +206,8 @@ def test_the_pool_is_whole_whatever_is_raised_wherever(
 
 GUARDED = f"""
 import random, sys
-sys.path.append({str(Path(__file__).parent)!r})
-from test_interrupts import Interrupting, chosen
+sys.path += {list(map(str, Path(__file__).parents[:2]))!r}
+from test_interrupts import chosen, interrupting
 import xdev
 from xdev import memory
 from xdev.memory import debugging
@@ -229,24 +220,22 @@ def work():
 debugging.BLOCKS = 1  # in the quarantine
 sys.unraisablehook = lambda _: None
 work()
-counting = Interrupting()
-with counting:
+with interrupting() as lines:
     work()
-for at in chosen(counting.lines, random.Random(7)):
+for at in chosen(lines, random.Random(7)):
     try:
-        with Interrupting(KeyboardInterrupt, at):
+        with interrupting(KeyboardInterrupt, at):
             work()
     except KeyboardInterrupt:
         pass
     work()
-    assert memory.allocated() == 0, counting.lines[at]
+    assert memory.allocated() == 0, lines[at]
     memory.check()
 """
 
 
 def test_nothing_is_lost_under_guard():
-    done = process(GUARDED, XDEV_DEBUG="1")
-    assert (done.returncode, done.stderr) == (0, "")
+    output(GUARDED, XDEV_DEBUG="1")
 
 
 def tracked():
@@ -271,17 +260,16 @@ def followed():
 def test_nobody_listens_after_an_interrupt(scenario, error):
     pool = memory.pool("cpu")
     before = pool.state.listeners
-    counting = Interrupting()
     rng = random.Random(7)  # noqa: S311 - no secret
-    with counting:
+    with interrupting() as lines:
         scenario()
-    for at in chosen(counting.lines, rng):
-        with suppress(error), Interrupting(error, at):
+    for at in chosen(lines, rng):
+        with suppress(error), interrupting(error, at):
             scenario()
         gc.collect()
         if scenario is recorded:
             memory.record_history(False)
-        assert pool.state.listeners == before, counting.lines[at]
+        assert pool.state.listeners == before, lines[at]
         block = pool.acquire(1000)
         assert memory.outstanding("cpu") == pool.state.ledger._opened == []
         assert memory.snapshot("cpu")["device_traces"][0] == []

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from memory_laws import output, process, within
+from memory_laws import output, process
+from running import resident, within
 
 from xdev import memory
 from xdev.memory import bridges
@@ -38,18 +39,13 @@ def test_zeros_are_zero_whoever_had_the_memory():
 def test_large_zeros_are_not_touched():
     """So a sparse array of more memory than there is still can be made."""
     memory.reclaim(device="cpu")
-    resident = _resident()
+    before = resident()
     for _ in range(3):  # fresh memory, then memory of the array before
         x = np.zeros(1 << 26)
-        assert _resident() - resident < x.nbytes // 4
+        assert resident() - before < x.nbytes // 4
         assert x[12345] == x[-1] == x[0] == 0
         x[::4096] = 7
         del x
-
-
-def _resident():
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
-        return int(file.read().split()[1]) * 4096
 
 
 @pytest.mark.parametrize("first", [10, N, 5 * N])
@@ -204,8 +200,8 @@ assert memory.allocated("cpu", "host") == 0
 @pytest.mark.parametrize("what", PROGRAMS)
 def test_as_a_program(what):
     for options in ([], ["-X", "dev"]):  # with Python's debugging allocator
-        done = process(f"{PREAMBLE}{PROGRAMS[what]}print('alive')", *options)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
+        program = f"{PREAMBLE}{PROGRAMS[what]}print('alive')"
+        assert output(program, *options) == "alive\n"
 
 
 def test_without_the_compiled_part_the_way_to_it_is_told():

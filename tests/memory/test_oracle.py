@@ -74,6 +74,7 @@ class Heaps:
             served, self.number = True, self.number + 1
             self.held[which][self.number] = block
         assert served == possible
+        assert sum(sum(each.lent.values()) for each in self.sources) <= CAPACITY
 
     def drop(self, which, number):
         del self.held[which][number]

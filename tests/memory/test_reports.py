@@ -100,8 +100,9 @@ def test_reclaim_of_all_devices_returns_what_went_back():
 def test_an_unknown_device_or_kind_is_refused(call):
     with pytest.raises(ConfigurationError, match="no device is called"):
         call("gpu")
-    with pytest.raises(ConfigurationError, match="no memory of kind"):
-        call("cpu", "shared")
+    for device, kinds in {"cpu": "'host', 'pinned'", "fake:0": "'device'"}.items():
+        with pytest.raises(ConfigurationError, match=rf"no memory of kind.*{kinds}"):
+            call(device, "shared")
 
 
 def test_a_kind_without_a_device_is_of_all_devices():

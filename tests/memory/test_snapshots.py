@@ -1,14 +1,13 @@
 """The record of what happened, in PyTorch's format."""
 
-import inspect
-import pickle
 import threading
 from contextlib import ExitStack
 from itertools import zip_longest
 
 import numpy as np
 import pytest
-from memory_laws import Slow, registered
+from memory_laws import Slow, here, registered
+from running import pickled
 
 import xdev
 from xdev import memory
@@ -30,10 +29,6 @@ EVENT |= dict.fromkeys(("addr", "size", "stream", "time_us"), int)
 STATES = {"active_allocated", "active_pending_free", "inactive"}
 ACTIONS = {"alloc", "free_requested", "free_completed"}
 ACTIONS |= {"segment_alloc", "segment_free", "oom"}
-
-
-def here():
-    return inspect.currentframe().f_back.f_lineno
 
 
 @pytest.fixture
@@ -73,7 +68,7 @@ def assert_is_pytorchs(found):
                 assert following == event | {"action": "free_completed"}
         times = [event["time_us"] for event in trace]
         assert times == sorted(times)
-    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own
+    assert pickled(found) == found
 
 
 @pytest.fixture

@@ -24,36 +24,15 @@ def test_the_sources_own_words_are_the_cause_of_a_refusal(policy):
     del local
 
 
-class Faulty:
-    """A source with an address of its own choice."""
-
-    alignment = 512
-
-    def __init__(self, address):
-        self.address, self.freed = address, []
-
-    def allocate(self, nbytes, *order):  # noqa: ARG002
-        return self.address
-
-    def free(self, address, nbytes, *order):  # noqa: ARG002
-        self.freed.append(address)
-
-    def in_stream_order(self):
-        return self
-
-    def held(self):
-        return 0
-
-    def trim(self, keep): ...
-
-    def record(self, stream): ...
-
-    def wait(self, stream, event): ...
-
-    def done(self, event):  # noqa: ARG002
-        return True
-
-    def synchronize(self): ...
+def faulty(address):
+    """Return a source with an address of its own choice, in stream order too."""
+    source = FakeSource(1 << 30)
+    source.freed = []
+    source.allocate = lambda *_: address
+    source.free = lambda address, *_: source.freed.append(address)
+    source.in_stream_order, source.held = lambda: source, lambda: 0
+    source.trim = lambda _: None
+    return source
 
 
 WRONG = [(1000, "0x3e8, not aligned to 512")]
@@ -66,7 +45,7 @@ WRONG += [(null, "cannot allocate 100 B") for null in (0, None)]
 
 @pytest.mark.parametrize(("address", "text"), WRONG)
 def test_a_wrong_address_is_named_and_costs_no_budget(address, text, policy):
-    source = Faulty(address)
+    source = faulty(address)
     pool = Pool(source, policy, limit=1 << 30)
     for _ in range(3):
         with pytest.raises(XdevError, match=text) as refusal:

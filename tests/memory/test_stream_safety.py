@@ -10,7 +10,7 @@ from functools import partial
 
 import hypothesis
 import pytest
-from memory_laws import within
+from running import within
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory import Pool

@@ -1,6 +1,5 @@
 """Who made what: the lines of live blocks, and of leaks among what does not leak."""
 
-import inspect
 import re
 import runpy
 import tracemalloc
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_laws import process
+from memory_laws import here, process
 
 import xdev
 from xdev import memory
@@ -77,10 +76,6 @@ del lost, partial
     "freed = xdev.empty(N); memory.free(freed); KEPT.append(freed)",
     "in_thread(lambda: [add(xdev.ones(N), 1.0) for _ in range(5)])",
 )
-
-
-def here():
-    return inspect.currentframe().f_back.f_lineno
 
 
 def test_planted_leaks_are_all_named_and_none_is_invented(tmp_path):

@@ -1,14 +1,13 @@
 """The compiled part: built where a compiler is, and done without where none is."""
 
 import importlib.util
-import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from running import python
 
 from xdev import native
 
@@ -28,14 +27,9 @@ print(native.STATE)
 
 
 def wheel(folder, **environment):
-    ran = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = "-m", "hatchling", "build", "-t", "wheel", "-d", folder
+    ran = python(*words, cwd=ROOT, **environment)
+    assert ran.returncode == 0, ran.stderr
     (made,) = folder.glob("*.whl")
     with zipfile.ZipFile(made) as files:
         return made, files.namelist(), ran.stderr
@@ -53,7 +47,7 @@ def test_a_wheel_has_the_tier_where_there_is_a_compiler(tmp_path):
 
 
 def test_a_wheel_goes_without_where_there_is_none(tmp_path):
-    made, names, said = wheel(tmp_path, PATH=str(tmp_path), CC="")
+    made, names, said = wheel(tmp_path, PATH=tmp_path, CC="")
     assert made.name.endswith("none-any.whl")
     assert not [name for name in names if name.endswith(".so")]
     assert "its compiled part is left out" in said

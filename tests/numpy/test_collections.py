@@ -1,7 +1,5 @@
 """NumPy's functions on Dask's collections: NumPy's values, and plain arrays beside."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy  # noqa: ICN001 - np is what is tested

@@ -1,7 +1,5 @@
 """``xdev.numpy``: every name of NumPy's, on every device, with NumPy's results."""
 
-from __future__ import annotations
-
 import re
 
 import numpy  # noqa: ICN001 - np is what is tested

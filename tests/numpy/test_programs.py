@@ -1,12 +1,10 @@
 """NumPy programs, as they are written, with ``import xdev.numpy as np``."""
 
-from __future__ import annotations
-
 import itertools
-import pickle
 
 import numpy  # noqa: ICN001 - np is what is tested
 import pytest
+from running import pickled
 
 import xdev
 import xdev.numpy
@@ -204,7 +202,7 @@ def test_names_pickle_and_are_listed():
     np = xdev.numpy
 
     for thing in (np.add, np.abs, np.hstack, np.linalg.norm, np.fft.rfft):
-        assert pickle.loads(pickle.dumps(thing)) is thing  # noqa: S301 - ours
+        assert pickled(thing) is thing
     assert {"hstack", "pi", "float32", "linalg"} <= {*dir(np)}
     assert "norm" in dir(np.linalg)
     assert "default_rng" in dir(np.random)

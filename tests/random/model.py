@@ -23,6 +23,13 @@ def philox(counter, key, width=32, rounds=10):
     return x
 
 
+def chi_squared(counts, expected):
+    """Return chi-squared's distance from its mean in standard deviations."""
+    degrees = len(counts) - 1
+    found = ((counts - expected) ** 2 / expected).sum()
+    return abs(found - degrees) / (2 * degrees) ** 0.5
+
+
 def words(index, key, call):
     """Return an index's two words of 64 bits, as xdev's generators lay them out."""
     halves = [half for word in (index, call, key) for half in divmod(word, 2**32)[::-1]]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from running import host, there
+from running import host, locked, there
 
 import xdev
 from xdev.random import default_rng
@@ -97,12 +97,6 @@ def test_parameters_broadcast(make, device):
     assert found.tolist() == (plain * host(scale)).tolist()
 
 
-def read_only():
-    out = np.zeros(3)
-    out.flags.writeable = False
-    return out
-
-
 @pytest.mark.parametrize("name", FLOATS)
 def test_an_out_that_does_not_fit_is_refused(rng, device, name):
     def made(dtype):
@@ -120,7 +114,7 @@ def test_an_out_that_does_not_fit_is_refused(rng, device, name):
     ]
     if device == "cpu":
         refused += [
-            ((), read_only(), ValueError, "read-only: pass a writable array"),
+            ((), locked(np.zeros(3)), ValueError, "read-only: pass a writable array"),
             ((), np.zeros(3, ">f8"), TypeError, "wrong type"),
         ]
     for size, out, error, text in refused:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from model import chi_squared
 
 import xdev
 
@@ -35,13 +36,6 @@ def distance(values, distribution):
     x = distribution(np.sort(values))
     steps = np.arange(len(x) + 1) / len(x)
     return math.sqrt(len(x)) * max((steps[1:] - x).max(), (x - steps[:-1]).max())
-
-
-def chi_squared(counts, expected):
-    """Return chi-squared's distance from its mean in standard deviations."""
-    degrees = len(counts) - 1
-    found = ((counts - expected) ** 2 / expected).sum()
-    return abs(found - degrees) / math.sqrt(2 * degrees)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -1,11 +1,10 @@
 """What holds of every method: devices, shapes, out=, seeds, streams, states."""
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
-from running import host, same
+from running import host, pickled, same
 
 import xdev
 from xdev.random import default_rng
@@ -149,10 +148,6 @@ def test_streams_are_numpys_children_and_later_ones_are_others(make, device):
     assert [child.device for child in children] == [device] * 3
     for child, seed in zip((*children, *rng.spawn(1)), expected, strict=True):
         same_bits(child.random(20), default_rng(seed, device).random(20))
-
-
-def pickled(x):
-    return pickle.loads(pickle.dumps(x))  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, pickled])

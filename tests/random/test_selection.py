@@ -18,9 +18,7 @@ def even(found, cells):
     """Check that counts of cells are those of equal chances."""
     counts = np.bincount(found, minlength=cells)
     assert len(counts) == cells
-    expected = counts.sum() / cells
-    chi = ((counts - expected) ** 2 / expected).sum()
-    assert abs(chi - (cells - 1)) < 5 * math.sqrt(2 * (cells - 1))
+    assert model.chi_squared(counts, counts.sum() / cells) < 5
 
 
 def ranks(orders):

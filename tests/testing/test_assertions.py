@@ -1,7 +1,5 @@
 """``assert_allclose`` and ``assert_array_equal`` for arrays on any device."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -7,10 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from running import timed
 from scipy import stats
 
 from xdev.errors import ConfigurationError
-from xdev.timing import Comparison, Ratio, Row, Timing
+from xdev.timing import Comparison, Ratio, Row
 
 from .conftest import Footprint
 
@@ -19,12 +20,7 @@ ROUNDS = np.random.default_rng(0).uniform(1.0, 1.01, 11)
 
 
 def timing(seconds, rounds=None):
-    runs = list(seconds * ROUNDS[:rounds])
-    return timed(runs)
-
-
-def timed(runs):
-    return Timing(1, len(runs), min(runs), max(runs), runs, 0.5)
+    return timed(list(seconds * ROUNDS[:rounds]))
 
 
 def row(name, seconds, verdict="same", rounds=None, **more):

@@ -1,12 +1,12 @@
 """``Timing``: the text and attributes of the installed IPython's ``TimeitResult``."""
 
-import pickle
 import sys
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 from IPython.core.magics.execution import TimeitResult
+from running import pickled, timed
 
 from xdev.timing import Timing
 
@@ -40,12 +40,6 @@ def test_text_and_attributes_are_those_of_ipython(loops, runs, precision, encodi
         assert getattr(ours, name) == getattr(theirs, name)
 
 
-def queued(walls, launch, device, **more):
-    """Return the timing of runs of one call on a device that works on meanwhile."""
-    numbers = (1, len(walls), min(walls), max(walls), walls, 0.0, 3)
-    return Timing(*numbers, launch=launch, device=device, queued=True, **more)
-
-
 @pytest.mark.parametrize(
     ("share", "waits", "bound"),
     [(0.95, False, True), (0.95, None, True), (0.95, True, False), (0.5, False, False)],
@@ -54,13 +48,14 @@ def test_launch_bound_is_what_does_not_wait_and_is_launched_as_slowly(
     share, waits, bound
 ):
     # Noise only lengthens: the fastest of each tells, of whichever runs they are.
-    timing = queued([1.0, 1.9, 1.9], [share, share, 1.8], [1.0] * 3, waits=waits)
+    clocks = {"launch": [share, share, 1.8], "device": [1.0] * 3}
+    timing = timed([1.0, 1.9, 1.9], precision=3, queued=True, waits=waits, **clocks)
     assert timing.launch_bound == bound
     assert not bound or timing.notes[0].endswith("a call takes 950 ms")
 
 
 def test_timing_survives_pickling():
     timing = Timing(10, 2, 0.1, 0.2, [1.0, 2.0], 0.0, 3, [0.1, 0.1], [0.1, 0.2])
-    again = pickle.loads(pickle.dumps(timing))  # noqa: S301 - our own bytes
+    again = pickled(timing)
     assert again == timing
     assert again.wall == [0.1, 0.2]

@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from running import timed
 
-from xdev.timing import Comparison, Ratio, Row, Sweep, Timing, sweep
+from xdev.timing import Comparison, Ratio, Row, Sweep, sweep
 
 
 def sums(n):
@@ -59,8 +60,7 @@ def crossover(times):
     """Return from which size on the first of two is the faster, by their times."""
 
     def row(name, seconds):
-        timing = Timing(1, 1, seconds, seconds, [seconds], 0.0)
-        return Row(name, timing, Ratio(1.0, 1.0, 1.0, "same"), None)
+        return Row(name, timed([seconds]), Ratio(1.0, 1.0, 1.0, "same"), None)
 
     found = (Comparison(tuple(map(row, "ab", pair)), {}) for pair in times.values())
     return Sweep(tuple(times), tuple(found)).crossover("a", "b")

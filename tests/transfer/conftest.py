@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from running import until
 
 import xdev
 from xdev import _optional, memory
@@ -27,17 +28,6 @@ HOST, LOCKED = 0, 1  # kinds of memory
 
 
 @pytest.fixture
-def until():
-    def wait(holds):
-        deadline = time.monotonic() + 20
-        while not holds():
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-
-    return wait
-
-
-@pytest.fixture
 def feeds():
     return lambda: [
         one for one in threading.enumerate() if one.name.startswith("xdev-batches")
@@ -45,7 +35,7 @@ def feeds():
 
 
 @pytest.fixture(params=["fake", pytest.param("cuda", marks=pytest.mark.cuda)])
-def far(request, until):
+def far(request):
     """A device that is not the CPU; its memory is as it was, in the end."""
     device = xdev.Device(request.param)
     if request.param == "cuda":

@@ -11,6 +11,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from running import until
 
 import xdev
 from xdev import memory
@@ -179,7 +180,7 @@ def test_a_batch_that_nobody_holds_is_given_back(far):
 
 
 @pytest.mark.parametrize("progress", [False, True])
-def test_the_iterator_itself_holds_no_batch(device, progress, until):
+def test_the_iterator_itself_holds_no_batch(device, progress):
     moved = xdev.batches(map(large, range(9)), device, progress=progress)
     alone = large(0)
     count = sys.getrefcount
@@ -187,7 +188,7 @@ def test_the_iterator_itself_holds_no_batch(device, progress, until):
         until(lambda: count(batch) == count(alone))  # noqa: B023 - it is called at once
 
 
-def test_no_more_is_read_ahead_than_asked_for(far, until):
+def test_no_more_is_read_ahead_than_asked_for(far):
     read = []
 
     def source():
@@ -297,7 +298,7 @@ LEFT = [left_by_close, left_by_an_exception, left_to_the_collector, never_begun]
 
 
 @pytest.mark.parametrize("leave", LEFT)
-def test_an_early_exit_frees_everything(far, leave, until, feeds):
+def test_an_early_exit_frees_everything(far, leave, feeds):
     gc.collect()
     before, closed = memory.allocated(far), []
 
@@ -316,7 +317,7 @@ def test_an_early_exit_frees_everything(far, leave, until, feeds):
     until(lambda: closed and not feeds())
 
 
-def test_an_iterable_that_hangs_does_not_hold_up_who_leaves(far, until, feeds):
+def test_an_iterable_that_hangs_does_not_hold_up_who_leaves(far, feeds):
     go = threading.Event()
 
     def source():
@@ -336,8 +337,8 @@ def test_an_iterable_that_hangs_does_not_hold_up_who_leaves(far, until, feeds):
 @pytest.mark.parametrize(
     "rest", ["", "time.sleep(0.05)", "raise SystemExit(0)", "next(moved)"]
 )
-def test_python_ends_with_an_iterator_in_the_middle(far, rest, python):
-    code = f"""if 1:
+def test_python_ends_with_an_iterator_in_the_middle(far, rest, printed):
+    code = f"""
         import threading, time
         import numpy as np, xdev
         def source():
@@ -349,12 +350,11 @@ def test_python_ends_with_an_iterator_in_the_middle(far, rest, python):
         assert int(next(moved)[0]) == 0
         {rest}
     """
-    done = python("-W", "ignore", "-c", code)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert printed(code, options=("-W", "ignore")) == ""
 
 
-def test_a_forked_child_says_that_it_cannot_go_on(python):
-    code = """if 1:
+def test_a_forked_child_says_that_it_cannot_go_on(printed):
+    code = """
         import os, numpy as np, xdev
         moved = xdev.batches([np.full(9, n) for n in range(9)], "fake")
         next(moved)
@@ -368,7 +368,7 @@ def test_a_forked_child_says_that_it_cannot_go_on(python):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert int(next(moved)[0]) == 1
     """
-    assert python("-W", "ignore", "-c", code).returncode == 0
+    printed(code, options=("-W", "ignore"))
 
 
 # -- a real device's memory ------------------------------------------------------------

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 import ml_dtypes
 import numpy as np
 import pytest
+from running import LAYOUTS, locked, normal
 
 import xdev
 
@@ -13,9 +14,7 @@ KIB = 1 << 10
 
 
 def values(shape=(4, 6), dtype="float32"):
-    """Random values of a dtype: zeros would hide what was not copied."""
-    rng = np.random.default_rng(7)
-    return (rng.standard_normal(shape) * 50).astype(dtype)
+    return normal(shape, dtype)
 
 
 @pytest.mark.parametrize(
@@ -37,23 +36,9 @@ def test_there_and_back(device, dtype, shape):
     np.testing.assert_array_equal(back, x)
 
 
-VIEWS = {
-    "C": lambda x: x,
-    "step": lambda x: x[::2],
-    "reversed": lambda x: x[::2, ::-1],
-    "T": lambda x: x.T,
-    "F": np.asfortranarray,
-    "size 0": lambda x: x[:0],
-    "0-d": lambda x: x[1, 2],
-    "byte-swapped": lambda x: x.astype(">f4"),
-    "broadcast": lambda x: np.broadcast_to(x[0], (3, 6)),
-}
-
-
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("view", LAYOUTS.values(), ids=LAYOUTS)
 def test_any_layout_arrives_right(device, view):
-    x = np.asarray(view(values()))
-    x.flags.writeable = False
+    x = locked(np.asarray(view(values())))
 
     there = xdev.to_device(x, device)
 
@@ -253,7 +238,9 @@ def test_what_cannot_be_is_refused(shape, dtype, error, text):
 
 
 @pytest.mark.parametrize(
-    "view", [*VIEWS.values(), lambda x: x.astype("i4,f4")], ids=[*VIEWS, "structured"]
+    "view",
+    [*LAYOUTS.values(), lambda x: x.astype("i4,f4")],
+    ids=[*LAYOUTS, "structured"],
 )
 def test_pin_keeps_values_dtype_and_order(view):
     x = np.asarray(view(values()))

@@ -4,6 +4,7 @@ import gc
 
 import numpy as np
 import pytest
+from running import normal
 
 import xdev
 
@@ -17,10 +18,6 @@ extern "C" __global__ void spin(long long cycles) {
 }
 """
 LONG = 2_000_000_000  # about a second
-
-
-def values(n, dtype="float32"):
-    return (np.random.default_rng(5).standard_normal(n) * 100).astype(dtype)
 
 
 @pytest.fixture
@@ -47,7 +44,7 @@ def pinned_in_use():
 
 
 def test_uploads_from_pinned_memory_do_not_wait(cuda, busy):
-    expected = values(4 * MIB)
+    expected = normal(4 * MIB)
     pinned = xdev.pin(expected)
     stream = busy()
 
@@ -63,7 +60,7 @@ def test_uploads_from_pinned_memory_do_not_wait(cuda, busy):
 
 
 def test_small_uploads_wait_for_nothing(cuda, busy):
-    x = values(1000)
+    x = normal(1000)
     busy(xdev.current_stream(cuda))
 
     there = xdev.to_device(x, cuda)
@@ -71,11 +68,11 @@ def test_small_uploads_wait_for_nothing(cuda, busy):
     x[:] = -1
 
     assert under_way
-    np.testing.assert_array_equal(xdev.to_numpy(there), values(1000))
+    np.testing.assert_array_equal(xdev.to_numpy(there), normal(1000))
 
 
 def test_downloads_to_pinned_memory_do_not_wait(cuda, busy):
-    expected = values(4 * MIB)
+    expected = normal(4 * MIB)
     there = xdev.to_device(expected, cuda)
     stream = busy()
 
@@ -93,7 +90,7 @@ def test_downloads_to_pinned_memory_do_not_wait(cuda, busy):
 
 
 def test_pinned_memory_comes_back_when_the_device_is_done(cuda):
-    x = values(10 * MIB)
+    x = normal(10 * MIB)
     xdev.synchronize(cuda)
     before = pinned_in_use()
 
@@ -112,7 +109,7 @@ def test_pinned_memory_comes_back_when_the_device_is_done(cuda):
 def test_numba_arrays_are_moved_where_they_are(cuda):
     from numba import cuda as numba_cuda
 
-    x = values(1000)
+    x = normal(1000)
     there = numba_cuda.to_device(x)
     out = numba_cuda.device_array(1000, "float32")
 
@@ -154,7 +151,7 @@ def test_a_foreign_stream_is_ordered_without_the_host(cuda, busy):
 
 def test_tensors_are_moved(cuda):
     torch = pytest.importorskip("torch")
-    x = values(MIB)
+    x = normal(MIB)
 
     on_cuda, on_host = torch.from_numpy(x).cuda(), torch.from_numpy(x)
 
@@ -167,7 +164,7 @@ def test_tensors_are_moved(cuda):
 
 
 def test_big_arrays_of_any_layout_arrive(cuda):
-    x = values((3000, 2000))
+    x = normal((3000, 2000))
     swapped, pinned = x.astype(">f4"), xdev.pin(x)
     for view in (x.T, x[::2, 1::3], x[:, ::-1], swapped, pinned, pinned.T, pinned[::2]):
         there = xdev.to_device(view, cuda)
@@ -233,7 +230,7 @@ def two():
 def test_peers_copy_in_both_directions(two, current, out):
     import cupy
 
-    x = values((2000, 1500))
+    x = normal((2000, 1500))
     with cupy.cuda.Device(current):
         for source, target in (two, two[::-1]):
             there = xdev.to_device(x, source)
@@ -250,7 +247,7 @@ def test_peers_copy_in_both_directions(two, current, out):
 
 def test_a_peers_source_may_be_dropped_at_once(two):
     first, second = two
-    expected = values(16 * MIB)
+    expected = normal(16 * MIB)
     for _ in range(5):
         there = xdev.to_device(expected, first)
         moved = xdev.to_device(there, second)

@@ -5,24 +5,13 @@ import weakref
 
 import numpy as np
 import pytest
+from running import LAYOUTS, normal
 
 import xdev
 from xdev import memory
 from xdev.errors import CaptureError, OutOfMemoryError
 
-LAYOUTS = {
-    "C": lambda x: x,
-    "F": np.asfortranarray,
-    "step": lambda x: x[::2, ::3],
-    "row": lambda x: x[:1],
-    "size 0": lambda x: x[:0],
-    "0-d": lambda x: x[0, 0],
-}
-HOSTS = LAYOUTS | {
-    "reversed": lambda x: x[::-1],
-    "byte-swapped": lambda x: x.astype(">f4"),
-    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
-}
+THERE = {*LAYOUTS} - {"reversed", "byte-swapped", "broadcast"}  # what CuPy's may have
 SHAPES = [(9, 13), (190, 371)]  # some KiB, which go at once, and a staged one
 OUTS = {
     "none": None,
@@ -34,11 +23,6 @@ OUTS = {
 }
 BOTH_WAYS = pytest.mark.parametrize("up", [True, False], ids=["up", "down"])
 SMALL_AND_STAGED = pytest.mark.parametrize("shape", SHAPES, ids=["small", "staged"])
-
-
-def values(shape, dtype="float32"):
-    draw = np.random.default_rng(3)
-    return (draw.standard_normal(shape) * 100).astype(dtype)
 
 
 def read(there):
@@ -61,10 +45,10 @@ def pinned_bytes():
 
 @SMALL_AND_STAGED
 @pytest.mark.parametrize("pinned", [False, True], ids=["pageable", "pinned"])
-@pytest.mark.parametrize("layout", HOSTS)
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("out", sorted(set(OUTS) - {"swapped"}))
 def test_uploads(driver, shape, pinned, layout, out):
-    x = np.asarray(HOSTS[layout](values(shape)))
+    x = np.asarray(LAYOUTS[layout](normal(shape)))
     native = x.dtype.newbyteorder("=")
     if pinned:
         driver.lock_memory(x)
@@ -83,10 +67,10 @@ def test_uploads(driver, shape, pinned, layout, out):
 
 @SMALL_AND_STAGED
 @pytest.mark.parametrize("pinned", [False, True], ids=["pageable", "pinned"])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", sorted(THERE))
 @pytest.mark.parametrize("out", OUTS)
 def test_downloads(driver, shape, pinned, layout, out):
-    expected = np.asarray(LAYOUTS[layout](values(shape)))
+    expected = np.asarray(LAYOUTS[layout](normal(shape)))
     there = driver.array(expected)
     host = OUTS[out] and OUTS[out](expected.shape, expected.dtype)
     if pinned and host is not None:
@@ -106,7 +90,7 @@ def test_non_blocking_from_pinned_waits_for_nothing_and_keeps_the_source(
     driver, shape, index
 ):
     stream = driver.streams[1 + index]
-    x = xdev.pin(expected := values(shape))
+    x = xdev.pin(expected := normal(shape))
     address, nbytes = x.ctypes.data, x.nbytes
 
     there = xdev.to_device(x, f"cuda:{index}", stream=stream, non_blocking=True)
@@ -123,7 +107,7 @@ def test_non_blocking_from_pinned_waits_for_nothing_and_keeps_the_source(
 
 @SMALL_AND_STAGED
 def test_others_pinned_memory_is_kept_until_its_event(driver, shape):
-    x = values(shape)
+    x = normal(shape)
     driver.lock_memory(x)
     kept = weakref.ref(x)
 
@@ -141,7 +125,7 @@ def test_others_pinned_memory_is_kept_until_its_event(driver, shape):
 
 @pytest.mark.usefixtures("tier")
 def test_non_blocking_from_pageable_has_read_the_source(driver):
-    x = values(SHAPES[1])
+    x = normal(SHAPES[1])
     expected = x.copy()
 
     there = xdev.to_device(x, "cuda", non_blocking=True)
@@ -159,7 +143,7 @@ def test_non_blocking_from_pageable_has_read_the_source(driver):
 @pytest.mark.parametrize("out", sorted(set(OUTS) - {"swapped"}))
 @pytest.mark.parametrize("target", ["cuda:0", "cuda:1"])
 def test_copies_between_devices(driver, layout, out, target):
-    expected = np.asarray(LAYOUTS[layout](values(SHAPES[1])))
+    expected = np.asarray(LAYOUTS[layout](normal(SHAPES[1])))
     origin = np.array(expected, order="K").view(driver.ndarray)
     made = OUTS[out] and OUTS[out](expected.shape, expected.dtype).view(driver.ndarray)
     if made is not None:
@@ -176,7 +160,7 @@ def test_copies_between_devices(driver, layout, out, target):
 
 
 def test_the_sources_stream_goes_on_after_a_peers_copy(driver):
-    origin = values(SHAPES[0]).view(driver.ndarray)
+    origin = normal(SHAPES[0]).view(driver.ndarray)
     before, copies, _ = driver.streams
 
     there = xdev.to_device(origin, "cuda:1", stream=copies, non_blocking=True)
@@ -184,7 +168,7 @@ def test_the_sources_stream_goes_on_after_a_peers_copy(driver):
     before.synchronize()
     copies.synchronize()
 
-    np.testing.assert_array_equal(read(there), values(SHAPES[0]))
+    np.testing.assert_array_equal(read(there), normal(SHAPES[0]))
 
 
 @pytest.mark.usefixtures("tier")
@@ -192,7 +176,7 @@ def test_the_sources_stream_goes_on_after_a_peers_copy(driver):
 def test_where_the_drivers_own_copies_may_be_late_all_is_staged(driver, index):
     driver.deviceGetAttribute = lambda _, asked: asked == index
     driver.prepare()
-    x = values((3, 4))
+    x = normal((3, 4))
 
     there = xdev.to_device(x, "cuda")
     np.testing.assert_array_equal(xdev.to_numpy(there), x)
@@ -203,7 +187,7 @@ def test_where_the_drivers_own_copies_may_be_late_all_is_staged(driver, index):
 @pytest.mark.parametrize("non_blocking", [False, True])
 def test_a_capture_has_no_copies_of_the_host(driver, captured, non_blocking):
     """Replays would read and write memory that is others' by then."""
-    x = values((9, 13))
+    x = normal((9, 13))
     there = x.view(driver.ndarray)
 
     for copy in (
@@ -221,7 +205,7 @@ def test_a_capture_has_no_copies_of_the_host(driver, captured, non_blocking):
 
 @pytest.mark.parametrize("shape", [(3, 4), (190, 371)])
 def test_a_guard_sees_every_copy(driver, shape):
-    x = values(shape)
+    x = normal(shape)
     with xdev.transfer_guard("allow") as counts:
         xdev.to_numpy(xdev.to_device(x, "cuda"))
         xdev.adapt("cpu", xdev.adapt("cuda", [x[:1], x[:2]]))
@@ -318,7 +302,7 @@ def test_an_error_of_the_driver_leaves_nothing_behind(driver, tier, up, good, ca
 @pytest.mark.usefixtures("interrupted")
 def test_an_interrupt_leaves_nothing_behind(driver, up):
     with pytest.raises(KeyboardInterrupt):
-        copied(driver, values(SHAPES[1]), up=up)
+        copied(driver, normal(SHAPES[1]), up=up)
 
     assert driver.current.done
     assert driver.current.queue
@@ -327,7 +311,7 @@ def test_an_interrupt_leaves_nothing_behind(driver, up):
 @BOTH_WAYS
 @pytest.mark.usefixtures("tier")
 def test_under_a_tight_limit_there_are_fewer_threads(driver, up):
-    x = values(SHAPES[1])
+    x = normal(SHAPES[1])
     driver.most = 100 << 10  # of three threads with two slots of 32 KiB each: one
 
     np.testing.assert_array_equal(copied(driver, x, up=up), x)
@@ -342,7 +326,7 @@ def test_under_a_tight_limit_there_are_fewer_threads(driver, up):
 def test_a_stream_of_each_thread_is_used_by_one(driver, up):
     driver.current.ptr = 2  # the name of another stream in each thread
 
-    x = values(SHAPES[1])
+    x = normal(SHAPES[1])
     np.testing.assert_array_equal(copied(driver, x, up=up), x)
 
     assert len({thread for thread, *_ in driver.log}) == 1
@@ -350,6 +334,6 @@ def test_a_stream_of_each_thread_is_used_by_one(driver, up):
 
 @BOTH_WAYS
 def test_without_the_compiled_part_the_driver_copies(driver, team, up):
-    x = values(SHAPES[1])
+    x = normal(SHAPES[1])
     np.testing.assert_array_equal(copied(driver, x, up=up), x)
     assert bool(driver.calls("enter")) == hasattr(team, "COPY_PIECE")

@@ -3,30 +3,36 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from running import lending, locked
 
 import xdev
 from xdev.errors import DeviceUnavailableError
 
-
-class OnlyDlpack:
-    """An array of a library that NumPy does not know but by DLPack."""
-
-    def __init__(self, x):
-        self._x, self.shape, self.dtype = x, x.shape, x.dtype
-
-    def __dlpack__(self, **keywords):
-        return self._x.__dlpack__(**keywords)
-
-    def __dlpack_device__(self):
-        return self._x.__dlpack_device__()
+DLPACK = "shape", "__dlpack__", "__dlpack_device__"
 
 
-class OnlyInterface:
-    """An array of a library that NumPy does not know but by its own protocol."""
+def only_dlpack(x):
+    return lending(x, *DLPACK, "dtype")
 
-    def __init__(self, x):
-        self._x, self.shape, self.dtype = x, x.shape, x.dtype
-        self.__array_interface__ = x.__array_interface__
+
+def only_interface(x):
+    """Return an array that NumPy does not know but by its own protocol."""
+    return lending(x, "shape", "dtype", "__array_interface__")
+
+
+def labelled(x, *more, **attributes):
+    """Return one of devices and data types that only its library knows, as Warp's."""
+    own = {"device": "its processor", "dtype": object}
+    return lending(x, *DLPACK, *more, **own | attributes)
+
+
+def old(x):
+    """Return one that speaks DLPack as before its version 1, and NumPy's protocol."""
+
+    def __dlpack__(*, stream=None):  # noqa: N807 - the method
+        return x.__dlpack__(stream=stream)
+
+    return labelled(x, "__array_interface__", __dlpack__=__dlpack__)
 
 
 @pytest.mark.parametrize("library", ["torch", "array_api_strict", "dask", "jax"])
@@ -61,30 +67,11 @@ def test_structures_keep_to_the_library():
     assert isinstance(moved[1]["a"], torch.Tensor)
 
 
-class Labelled(OnlyDlpack):
-    """An array of a library whose devices and data types only it knows, as Warp's."""
-
-    def __init__(self, x):
-        super().__init__(x)
-        self.device, self.dtype = "its processor", OnlyInterface
-
-
-class Old(Labelled):
-    """One that speaks DLPack as it was before its version 1, and NumPy's protocol."""
-
-    def __init__(self, x):
-        super().__init__(x)
-        self.__array_interface__ = x.__array_interface__
-
-    def __dlpack__(self, *, stream=None):
-        return self._x.__dlpack__(stream=stream)
-
-
 @pytest.mark.parametrize("take", ["asarray", "to_device"])
 def test_what_can_be_written_is_taken_so(take):
     x = np.arange(5.0)
 
-    shared = getattr(xdev, take)(Old(x), device="cpu", copy=False)
+    shared = getattr(xdev, take)(old(x), device="cpu", copy=False)
 
     shared[0] = 9
     assert x[0] == 9
@@ -92,7 +79,7 @@ def test_what_can_be_written_is_taken_so(take):
 
 def test_what_lends_memory_is_an_output():
     x, memory = np.arange(5.0), np.zeros(5)
-    out = Old(memory)
+    out = old(memory)
 
     assert xdev.to_device(x, "cpu", out=out) is out
     assert memory.tolist() == [0, 1, 2, 3, 4]
@@ -101,12 +88,11 @@ def test_what_lends_memory_is_an_output():
     out.dtype = memory.dtype
     assert xdev.random.default_rng(7, "cpu").random(out=out) is out
     assert memory.tolist() == xdev.random.default_rng(7, "cpu").random(5).tolist()
-    memory.flags.writeable = False
-    locked = Old(memory)
-    locked.dtype = memory.dtype
+    closed = old(locked(memory))
+    closed.dtype = memory.dtype
     for write in (
-        lambda: xdev.to_numpy(x, out=locked),
-        lambda: xdev.random.default_rng(7, "cpu").random(out=locked),
+        lambda: xdev.to_numpy(x, out=closed),
+        lambda: xdev.random.default_rng(7, "cpu").random(out=closed),
     ):
         with pytest.raises(ValueError, match="out= is read-only"):
             write()
@@ -114,7 +100,7 @@ def test_what_lends_memory_is_an_output():
         xdev.to_numpy(np.ones(3), out=out)
 
 
-@pytest.mark.parametrize("exporter", [OnlyDlpack, OnlyInterface, Labelled])
+@pytest.mark.parametrize("exporter", [only_dlpack, only_interface, labelled])
 @pytest.mark.parametrize("target", ["cpu", "fake"])
 @pytest.mark.parametrize("copy", [None, True])
 def test_exporters_by_one_protocol_are_moved(exporter, target, copy):

@@ -1,9 +1,9 @@
 import asyncio
 import logging
-import threading
 
 import numpy as np
 import pytest
+from running import within
 
 import xdev
 
@@ -166,6 +166,4 @@ def test_other_threads_and_tasks_are_not_watched():
 
     assert asyncio.run(copies()) == 1
     with xdev.transfer_guard("disallow"):
-        thread = threading.Thread(target=copy)
-        thread.start()
-        thread.join()
+        within(10, [copy])

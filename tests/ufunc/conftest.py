@@ -18,6 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import running
 
 from xdev import _config, _optional, native
 from xdev.compile import cubins, threads
@@ -294,17 +295,7 @@ class HostGpu:
         """Return a reduction that makes something of sums, with nothing known yet."""
         return cuda_methods.CudaMethods(self.ufunc("add")._cuda, 0, name)
 
-    @staticmethod
-    def sample(shape, char, seed=0):
-        """Return small whole numbers of a dtype."""
-        rng = np.random.default_rng(seed)
-        dtype = np.dtype(char)
-        if dtype.kind == "c":
-            made = rng.integers(-9, 9, shape) + 1j * rng.integers(-9, 9, shape)
-            return made.astype(dtype)
-        if dtype.kind == "b":
-            return rng.random(shape) < 0.5
-        return rng.integers(0, 9, shape).astype(dtype)
+    sample = staticmethod(running.sample)
 
 
 def host_kernels(folder):
@@ -517,7 +508,6 @@ def made(gpu, monkeypatch):  # noqa: ARG001
         found.append(HostKernel(*cubin))
         return found[-1]
 
-    monkeypatch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
     monkeypatch.setattr(grids.launch, "capability", lambda _: (9, 0))
     monkeypatch.setattr(grids.launch, "Kernel", load)
     code = grids.grid_code
@@ -543,14 +533,10 @@ def cp():
 @pytest.fixture
 def several_threads(monkeypatch):
     """Four threads, and a cut so low that every call is worth them."""
-    _config.num_threads.cache_clear()
-    monkeypatch.setenv("XDEV_NUM_THREADS", "4")
-    for name, value in {"CUT": 1e-9, "PIECE": 1e-9, "CALL": 0.0}.items():
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)
+    cuts = {"CUT": 1e-9, "PIECE": 1e-9, "CALL": 0.0, "CALLS": 1, "REST": 0}
+    for name, value in cuts.items():
         monkeypatch.setattr(threads, name, value)
-    monkeypatch.setattr(threads, "CALLS", 1)
-    monkeypatch.setattr(threads, "REST", 0)
-    yield
-    _config.num_threads.cache_clear()
 
 
 @pytest.fixture

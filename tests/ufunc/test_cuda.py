@@ -2,11 +2,10 @@
 
 import importlib
 import itertools
-import threading
 
 import numpy as np
 import pytest
-from running import add
+from running import add, sample, within
 from stand_ins import Exporter
 
 import xdev
@@ -20,10 +19,6 @@ pytestmark = [
 
 
 above = xdev.vectorize(lambda x, y: x > y)
-
-
-def sample(shape, char, seed=0):
-    return np.random.default_rng(seed).integers(0, 9, shape).astype(char)
 
 
 @pytest.mark.parametrize("char", "bHfdFD")
@@ -112,9 +107,7 @@ def test_a_thread_without_a_context_can_call(cp, shape):
         add(x, x, flat)
         add(x.ravel(), 1.0, strided[::2])
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    within(60, [work])
     assert (flat.get() == 2).all()
     assert (strided[::2].get() == 2).all()
 
@@ -169,9 +162,5 @@ def test_a_reduction_is_repeated_on_streams_and_in_threads(cp):
         cp.cuda.Device().synchronize()
         with stream:
             work()
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    within(60, [work] * 4)
     assert found == [total] * 120

@@ -40,13 +40,9 @@ ULP = 4
 LOOSE = {"logaddexp": 16, "pow": 16}
 
 
-def ufunc_of(name):
-    return np.rint if name == "round" else getattr(np, name)
-
-
 def typings(name):
     """Return the function's typings for inputs of one data type each, and of two."""
-    ufunc, found = ufunc_of(name), {}
+    ufunc, found = np.rint if name == "round" else getattr(np, name), {}
     pairs = [(char,) * ufunc.nin for char in CHARS]
     if ufunc.nin == 2:
         pairs += [("q", "Q"), ("Q", "q")]
@@ -178,6 +174,13 @@ def agree(spec, arrays, result, expected):
     return right
 
 
+def assert_agree(spec, arrays, result, expected):
+    assert result.dtype == expected.dtype
+    right = agree(spec, arrays, result, expected)
+    wrong = [x[~right][:5] for x in (*arrays, result, expected)]
+    assert right.all(), (spec.types, wrong)
+
+
 def _complex_agree(spec, arrays, result, expected):
     tolerance = 3e-5 if result.dtype == np.complex64 else 1e-12
     right = np.ones(result.shape, bool)
@@ -218,10 +221,7 @@ def test_they_give_what_numpy_gives(compiled, name):
     for spec in specs:
         arrays, function = arguments(spec), compiled[name, spec.types]
         result, expected = run(function, spec, arrays), wanted(spec, arrays)
-        assert result.dtype == expected.dtype
-        right = agree(spec, arrays, result, expected)
-        wrong = [x[~right][:5] for x in (*arrays, result, expected)]
-        assert right.all(), (spec.types, wrong)
+        assert_agree(spec, arrays, result, expected)
 
 
 LAYOUTS = {
@@ -249,11 +249,8 @@ def test_they_do_on_a_gpu_in_any_layout(cuda, name, layout):
 
         assert again is out
         assert xdev.device_of(made) == cuda
-        assert result.dtype == expected.dtype
         np.testing.assert_array_equal(xdev.to_numpy(out), result)
-        right = agree(spec, arrays, result, expected)
-        wrong = [x[~right][:5] for x in (*arrays, result, expected)]
-        assert right.all(), (spec.types, wrong)
+        assert_agree(spec, arrays, result, expected)
 
 
 def on_gpu(x, layout, cuda):

@@ -4,15 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from running import add, blend, library
 
 import xdev
 
 split = xdev.vectorize(lambda x: (math.floor(x), x > 1))
 
 
-@xdev.vectorize(["int16(int16, int16)", "float32(float32, float32)"])
-def largest(x, y):
-    return max(x, y)
+largest = xdev.vectorize(["int16(int16, int16)", "float32(float32, float32)"])(
+    lambda x, y: max(x, y)  # noqa: PLW0108 - it has a source
+)
 
 
 @pytest.fixture(params=["torch", "jax"])
@@ -74,10 +75,10 @@ def test_signatures_views_outputs_and_methods(make):
     for found, expected in (
         (floors, x.astype(int)),
         (above, x > 1),
-        (total.reduce(there, axis=1), np.add.reduce(x, axis=1)),
-        (total.accumulate(there), np.add.accumulate(x)),
-        (total.reduceat(there, [0, 2]), np.add.reduceat(x, [0, 2])),
-        (total.outer(there[0], there[1]), np.add.outer(x[0], x[1])),
+        (add.reduce(there, axis=1), np.add.reduce(x, axis=1)),
+        (add.accumulate(there), np.add.accumulate(x)),
+        (add.reduceat(there, [0, 2]), np.add.reduceat(x, [0, 2])),
+        (add.outer(there[0], there[1]), np.add.outer(x[0], x[1])),
     ):
         assert isinstance(found, make.kind)
         np.testing.assert_array_equal(host(found), expected)
@@ -117,9 +118,9 @@ def test_jax_arrays_are_no_outputs(real_device):
     for call in (
         lambda: blend(x, x, out=x),
         lambda: blend(own, own, out=x),
-        lambda: total.reduce(x, out=x[0]),
-        lambda: total.reduce(x, 0, None, x[0]),
-        lambda: total.at(x[0], [0], 1.0),
+        lambda: add.reduce(x, out=x[0]),
+        lambda: add.reduce(x, 0, None, x[0]),
+        lambda: add.at(x[0], [0], 1.0),
     ):
         with pytest.raises(TypeError, match=r"is a jax\.Array.*immutable"):
             call()
@@ -161,34 +162,8 @@ def test_jax_results_stay_when_their_inputs_go():
         assert set(np.asarray(each).tolist()) == {0.5 + i * i}
 
 
-@xdev.vectorize
-def blend(x, y):
-    return 0.5 * x + y * y
-
-
-def library(name, device):
-    """Return a library's ``asarray`` on a device, and its array type."""
-    if name == "torch":
-        torch = pytest.importorskip("torch")
-        if device.type == "cuda" and not torch.cuda.is_available():
-            pytest.skip("this PyTorch has no CUDA")
-        return lambda x: torch.as_tensor(x, device=device.type), torch.Tensor
-    jax = pytest.importorskip("jax")
-    kind = "gpu" if device.type == "cuda" else "cpu"
-    try:
-        where = jax.local_devices(backend=kind)[0]
-    except RuntimeError:
-        pytest.skip("this JAX has no CUDA")
-    return lambda x: jax.device_put(x, where), jax.Array
-
-
 def host(x):
     return np.asarray(x.cpu() if hasattr(x, "cpu") else x)
-
-
-@xdev.vectorize
-def total(x, y):
-    return x + y
 
 
 @pytest.fixture
@@ -199,9 +174,9 @@ def tensor(real_device):
 def test_methods_write_tensors_and_tell_of_it(tensor):
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     for call in (
-        total.reduce,
-        total.accumulate,
-        lambda x, out: total.outer(x, 1.0, out=out),
+        add.reduce,
+        add.accumulate,
+        lambda x, out: add.outer(x, 1.0, out=out),
     ):
         expected = host(call(tensor(x), out=None))
         for wrapped in (False, True):
@@ -211,7 +186,7 @@ def test_methods_write_tensors_and_tell_of_it(tensor):
             assert out._version > before
             np.testing.assert_array_equal(host(out), expected)
     out = tensor(np.zeros(4, np.float32))
-    total.at(out, tensor(np.asarray([0, 0, 1])), 1.0)
+    add.at(out, tensor(np.asarray([0, 0, 1])), 1.0)
     assert host(out).tolist() == [2, 1, 0, 0]
 
 

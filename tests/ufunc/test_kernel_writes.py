@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from running import locked
 
 import xdev
 from xdev import atomic
@@ -40,19 +41,13 @@ def through_flat(i, y):
 WRITERS = plain, whole, by_a_helper, by_another_name, atomically, through_flat
 
 
-def read_only():
-    y = np.arange(4.0)
-    y.flags.writeable = False
-    return y
-
-
 @pytest.mark.parametrize("function", WRITERS, ids=lambda f: f.__name__)
 def test_what_a_kernel_writes_is_seen(function):
     y, kernel = np.arange(4.0), xdev.kernel(function)
     kernel[1](y)
     assert not np.array_equal(y, np.arange(4.0))
 
-    y = read_only()
+    y = locked(np.arange(4.0))
     for _ in range(2):
         with pytest.raises(ValueError, match=r"y is read-only.*a copy") as caught:
             kernel[1](y)
@@ -81,13 +76,13 @@ def two(i, x, y):
 
 def test_of_read_only_arrays_those_that_are_written_are_named():
     out = np.zeros(4)
-    never[4](read_only(), out)
+    never[4](locked(np.arange(4.0)), out)
     assert_array_equal(out, np.arange(4))
-    x = read_only()
+    x = locked(np.arange(4.0))
     with pytest.raises(ValueError, match=": x is read-only"):
         two[4](x, x)
     with pytest.raises(TypeError, match=r"one number is there") as caught:
-        xdev.kernel(lambda i, y: atomic.add(y, i, y[i][i]))[4](read_only())
+        xdev.kernel(lambda i, y: atomic.add(y, i, y[i][i]))[4](locked(np.arange(4.0)))
     assert "read-only" not in str(caught.value)
 
 

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from running import called, same, there, without_source
+from running import called, same, there, with_source, without_source
 
 import xdev
 import xdev as xp
@@ -110,26 +110,19 @@ def reference(name, args):
     return results
 
 
-@pytest.fixture
-def function(request, tmp_path):
-    """A ufunc of a function that calls one of NumPy's by name; it has a source."""
-    name, _ = request.node.callspec.params["case"]
-    names = "xy"[: getattr(np, name).nin]
-    results = [f"np.{name}({', '.join(names)})"]
-    if getattr(np, name).nout > 1:
-        results = [f"{results[0]}[{k}]" for k in range(getattr(np, name).nout)]
-    text = f"f = lambda {', '.join(names)}: ({', '.join(results)})\n"
-    file = tmp_path / f"{name}.py"
-    file.write_text(text)
-    namespace = {"np": np}
-    exec(compile(text, file, "exec"), namespace)  # noqa: S102 - our own text
-    return xdev.vectorize(namespace["f"])
+def by_name(name):
+    """Return a ufunc of a function that calls one of NumPy's by name."""
+    names = ", ".join("xy"[: getattr(np, name).nin])
+    calls = [f"np.{name}({names})[{k}]" for k in range(getattr(np, name).nout)]
+    results = ", ".join(calls) if len(calls) > 1 else f"np.{name}({names})"
+    return xdev.vectorize(with_source(f"f = lambda {names}: ({results})", np=np))
 
 
 @pytest.mark.parametrize("case", PICKED, ids="-".join)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_function_by_name_is_numpys(case, function, device):
+def test_a_function_by_name_is_numpys(case, device):
     name, kind = case
+    function = by_name(name)
     on_cuda = device.type == "cuda"
     if on_cuda and kind in "FD" and name not in EVERYWHERE:
         pytest.skip("the compiler's own on CUDA")
@@ -190,10 +183,6 @@ def test_neighbours_of_half_precision_are_refused(device, function, signatures, 
         xdev.vectorize(signatures)(function)(x)
 
 
-def distance(z):
-    return abs(z)
-
-
 powers = xdev.vectorize(lambda z, w: (z**3, z**-1, z**2, z**w, abs(z)))
 
 
@@ -210,7 +199,8 @@ def test_complex_powers_and_distances(device, kind):
     large, small = float(info.max) / 2, float(info.tiny)
     z = [complex(x, x) for x in (large, small)] + [complex(INF, NAN), complex(NAN, 1)]
     z = np.array(z, kind)  # of which the squares overflow
-    found = called(device, xdev.vectorize(distance), z)
+    distances = xdev.vectorize(lambda z: abs(z))  # noqa: PLW0108 - it has a source
+    found = called(device, distances, z)
     np.testing.assert_allclose(found, np.abs(z), rtol=4 * info.eps)
 
 
@@ -249,24 +239,15 @@ UNARY = {name for name in NAMES if getattr(xdev, name).nin == 1}
 U, V = np.array([0.3, 0.7, -0.2, 2.5]), np.array([0.5, 2.0, -1.0, 2.5])
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """Return a function that makes one of a lambda's text, with a source or without."""
-
-    def make(text, *, source=True):
-        file = tmp_path_factory.mktemp("written") / "written.py"
-        if source:
-            file.write_text(f"f = {text}\n")
-        names = {"xp": xp, "np": xnp, "sin": sin, "where": where, "tau": 2 * pi}
-        exec(compile(f"f = {text}\n", file, "exec"), names)  # noqa: S102 - our own text
-        return names["f"]
-
-    return make
+def written(text, make=with_source):
+    """Return a lambda of a text, with a source or without."""
+    names = {"xp": xp, "np": xnp, "sin": sin, "where": where, "tau": 2 * pi}
+    return make(f"f = {text}\n", **names)
 
 
 @pytest.mark.parametrize("room", ["xp", "np"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_elementwise_names_are_numpys(device, written, room):
+def test_elementwise_names_are_numpys(device, room):
     names = NAMES if DEEP else NAMES[room == "np" :: 5]  # each is compiled
     calls = [f"{room}.{name}({'x' if name in UNARY else 'x, y'})" for name in names]
     function = xdev.vectorize(written(f"lambda x, y: ({', '.join(calls)})"))
@@ -334,8 +315,8 @@ def test_a_users_function_of_such_a_name_is_his(device):
 
 
 @pytest.mark.filterwarnings("ignore:f. no source")  # of which bounds are not checked
-def test_functions_without_source_have_them(device, written):
-    function = written("lambda x: xp.sin(x) * tau + sin(x) * np.pi", source=False)
+def test_functions_without_source_have_them(device):
+    function = written("lambda x: xp.sin(x) * tau + sin(x) * np.pi", without_source)
     found = called(device, xdev.vectorize(function), U)
     np.testing.assert_allclose(found, np.sin(U) * 3 * np.pi, rtol=1e-14)
     text = "def f(i, x, out): xp.atomic.add(out, 0, xp.sin(x[i]))"
@@ -354,15 +335,12 @@ def test_what_compilers_lack_is_told_by_the_name_as_written():
             function(U)
 
 
-def powers_of_two(x, k):
-    return np.ldexp(x, k), math.ldexp(x, k)
-
-
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_powers_of_two_beyond_32_bits(device):
     x = np.array([1, 1, 3, -0.0, INF, NAN, 1e-30, 1e30, -2])
     k = np.array([-(2**63), 2**63 - 1, -(2**40), 5, -2000, 3, 60, 2**32, -(2**31)])
     expected = np.ldexp(x, k)
-    for found in called(device, xdev.vectorize(powers_of_two), x, k):
+    powers = xdev.vectorize(lambda x, k: (np.ldexp(x, k), math.ldexp(x, k)))
+    for found in called(device, powers, x, k):
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))

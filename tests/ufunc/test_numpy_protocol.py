@@ -4,27 +4,21 @@ import itertools
 import os
 import warnings
 from array import array
+from functools import partial
 
 import numpy as np
 import pytest
-from running import add
+from running import add, locked, sample
 
 import xdev
 
-
-@xdev.vectorize
-def minus(x):
-    return -x
+minus = xdev.vectorize(lambda x: -x)
 
 
-@xdev.vectorize
-def quotient(x, y):
-    return x // y, x % y
+quotient = xdev.vectorize(lambda x, y: (x // y, x % y))
 
 
-@xdev.vectorize
-def less(x, y):
-    return x < y
+less = xdev.vectorize(lambda x, y: x < y)
 
 
 PAIRS = {
@@ -38,16 +32,12 @@ DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 SHAPES = [(), (0,), (1,), (3,), (2, 3), (2, 0), (2, 1, 3)]
 
 
-def sample(shape, char="d", seed=0):
-    """Whole numbers from 1 to 6, so that all is exact."""
-    x = np.asarray(np.random.default_rng(seed).integers(1, 7, shape).astype(char))
-    return x + x * 1j if x.dtype.kind == "c" else x
+sample = partial(sample, low=1, high=7)  # so that all is exact
 
 
 def outcome(call, args, keywords):
     """Return what a call gives, or the kind of its error; and its warnings."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as told:
         try:
             result = call(*args, **keywords)
         except Exception as error:  # noqa: BLE001 - compared below
@@ -125,12 +115,6 @@ def full(shape=(2, 3), char="d", order="C"):
     return np.full(shape, 7, char, order)
 
 
-def read_only():
-    made = full()
-    made.flags.writeable = False
-    return made
-
-
 #: Outputs, made anew for each call.
 OUTS = {
     "array": full,
@@ -138,7 +122,7 @@ OUTS = {
     "smaller": lambda: full((2, 1)),
     "of no shape that fits": lambda: full((5,)),
     "stepped": lambda: full((2, 6))[:, ::2],
-    "read-only": read_only,
+    "read-only": lambda: locked(full()),
     "integers": lambda: full(char="i"),
     "float32": lambda: full(char="f"),
     "bools": lambda: full(char="?"),

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from running import add
+from running import add, turned
 
 import xdev
 
-
-@xdev.vectorize
-def negative(x):
-    return -x
+negative = xdev.vectorize(lambda x: -x)
 
 
 class Recording:
@@ -91,12 +88,6 @@ def test_who_is_asked_first():
 @xdev.vectorize
 def wave(x, y):
     return 2 * x + y
-
-
-@xdev.guvectorize("(n)->(n)")
-def turned(x, out):
-    for k in range(x.shape[0]):
-        out[k] = x[x.shape[0] - 1 - k]
 
 
 class Seen:

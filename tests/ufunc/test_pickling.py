@@ -196,7 +196,7 @@ if __name__ == "__main__":
 """
 
 
-def test_functions_of_a_program_that_spawns_processes(python, tmp_path):
+def test_functions_of_a_program_that_spawns_processes(printed, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(SPAWNING)
-    assert python(program).stdout == "[72, 100] [[72, 100]]\n"
+    assert printed(program) == "[72, 100] [[72, 100]]\n"

@@ -7,7 +7,6 @@ integer that the dtype beside it does not have) are left out. HYPOTHESIS_PROFILE
 makes many more.
 """
 
-import linecache
 import math
 import operator
 import os
@@ -18,6 +17,7 @@ from textwrap import indent
 
 import numpy as np
 import pytest
+from running import with_source
 
 import xdev
 
@@ -151,15 +151,6 @@ def extreme(which):
     return chosen
 
 
-def loaded(text, name, known):
-    """Return a function of a text, whose source is found."""
-    file = f"<{name} {id(known)}>"
-    lines = text.splitlines(keepends=True)
-    linecache.cache[file] = len(text), None, lines, file
-    exec(compile(text, file, "exec"), known)  # noqa: S102
-    return known[name]
-
-
 def values(char):
     """Return ends of a dtype's range and values between, each with each."""
     dtype = np.dtype(char)
@@ -213,8 +204,8 @@ def prepared(seed):
     for names in (plain, inner):
         names.update(np=np, operator=operator, math=math)
     arguments = values(program.char)
-    rows = reference(loaded(text, "program", plain), *arguments)
-    ours = xdev.vectorize(loaded(text, "program", inner))
+    rows = reference(with_source(text, "program", **plain), *arguments)
+    ours = xdev.vectorize(with_source(text, "program", **inner))
     return program, text, arguments, rows, ours
 
 

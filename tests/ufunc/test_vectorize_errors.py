@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from running import add, dot
+from running import add, dot, lending, locked
 
 import xdev
 
@@ -118,8 +118,7 @@ def test_elements_that_none_writes_are_told_as_numpy_tells_them(device, size, ou
         keywords["out"] = out if out is None else xdev.zeros_like(x)
     with warnings.catch_warnings(action="ignore"):  # a compiler's own
         add(x, 1, **keywords)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         add(x, 1, **keywords)
     assert [w.filename for w in caught] == [__file__] * (out == "left out")
     assert all("'where' used without 'out'" in str(w.message) for w in caught)
@@ -229,17 +228,10 @@ def test_another_librarys_array_is_told_the_device_of_the_others(function):
     assert function(xdev.to_device(strict, "fake:1"), there).device == "fake:1"
 
 
-class Lender:
-    """Memory of another library's, by NumPy's protocol and by DLPack, as Warp's."""
-
-    def __init__(self, values):
-        self.values = values
-        self.__dlpack__ = values.__dlpack__
-        self.__dlpack_device__ = values.__dlpack_device__
-
-    @property
-    def __array_interface__(self):
-        return self.values.__array_interface__
+def lender(values):
+    """Return memory of another library's, by NumPy's protocol and DLPack, as Warp's."""
+    dlpack = "__dlpack__", "__dlpack_device__"
+    return lending(values, "__array_interface__", *dlpack)
 
 
 @xdev.kernel
@@ -247,10 +239,10 @@ def scale(i, x, out):
     out[i] = 2 * x[i]
 
 
-@pytest.mark.parametrize("x", [np.ones(3), Lender(np.ones(3))])
+@pytest.mark.parametrize("x", [np.ones(3), lender(np.ones(3))])
 def test_what_lends_memory_is_written_in_place(x):
     memory, total = np.zeros(3), np.zeros(())
-    out, fold = Lender(memory), Lender(total)
+    out, fold = lender(memory), lender(total)
 
     assert add(x, 1.0, out=out) is out
     assert memory.tolist() == [2, 2, 2]
@@ -267,11 +259,10 @@ def test_what_lends_memory_is_written_in_place(x):
 
 
 def test_what_lends_memory_to_read_is_not_written():
-    memory = np.zeros(3)
-    memory.flags.writeable = False
+    memory = locked(np.zeros(3))
     for call, *args in ((add, 1.0, 1.0), (scale[3], np.ones(3))):
         with pytest.raises((TypeError, ValueError), match="read-only"):
-            call(*args, Lender(memory))
+            call(*args, lender(memory))
 
 
 def doubled(function):
