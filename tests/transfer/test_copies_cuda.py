@@ -130,7 +130,8 @@ def test_a_foreign_stream_is_ordered_without_the_host(cuda, busy):
     xdev.synchronize(cuda)
     exported = numba_cuda.as_cuda_array(x, sync=False)
     exported.stream = foreign  # what the exporter says of its work
-    x[:] = 0  # all kernels are loaded before, for which the driver may wait
+    x[:] = 0  # what loads kernels or modules is done before: that takes time, or waits
+    xdev.to_device(exported, cuda)
     xdev.to_device(exported, cuda, copy=True)
     xdev.synchronize(cuda)
     busy(stream)

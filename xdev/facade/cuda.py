@@ -332,7 +332,8 @@ class CudaFactory(Factory):
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
         kind = FLOAT64 if dtype is None else to_numpy_dtype(dtype)
-        if kind not in SPANS or not (-rows < k < columns and 0 < rows * columns < FAR):
+        small = 0 < rows * columns * kind.itemsize < LARGE
+        if kind not in SPANS or not (-rows < k < columns and small):
             return super().eye(rows, columns, k, dtype)
         places = k if k >= 0 else -k * columns, (columns - k) * columns, columns + 1
         key = "ramp", (rows, columns), kind, False, *places, FAR, self._index
