@@ -77,10 +77,12 @@ def _cast(arrays: Operands, dtype: np.dtype[Any]) -> Move:
     return plan.run, dtype, x.shape
 
 
-def reshape(x: Any, shape: Any, **options: Any) -> Any:
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     """Return elements in another shape: a view, or a copy in C's order."""
-    if options or x._c_contiguous or x.nbytes < LARGE:  # noqa: SLF001
-        return x.reshape(shape, **options)
+    if copy is not None:
+        return x.reshape(shape, copy=copy)
+    if x._c_contiguous or x.nbytes < LARGE:  # noqa: SLF001
+        return x.reshape(shape)
     try:
         return x.reshape(shape, copy=False)
     except ValueError:  # there is no such view, or no such shape
