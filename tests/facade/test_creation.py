@@ -268,3 +268,23 @@ def test_a_limit_refuses_before_the_host_allocates(name, made_by_the_host):
     finally:
         memory.set_limit(None, "fake")
     assert not made_by_the_host
+
+
+def test_what_is_no_shape_or_data_type_is_refused(device):
+    for make in (
+        xdev.zeros,
+        xdev.ones,
+        xdev.empty,
+        lambda s, **o: xdev.full(s, 1, **o),
+    ):
+        with pytest.raises(TypeError, match=r"shape|integer"):
+            make((None, 2), device=device)
+    for dtype in (0, False, "", ()):
+        for make in (
+            lambda **options: xdev.arange(5, **options),
+            lambda **options: xdev.full(5, 1.0, **options),
+            lambda **options: xdev.linspace(0, 1, 5, **options),
+            lambda **options: xdev.eye(5, **options),
+        ):
+            with pytest.raises(TypeError):
+                make(dtype=dtype, device=device)

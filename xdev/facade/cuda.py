@@ -315,7 +315,10 @@ class CudaFactory(Factory):
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
         kind = dtype_of_number(value) if dtype is None else to_numpy_dtype(dtype)
         types, least, most = SPANS.get(kind, NONE)
-        size = math.prod(shape) if type(shape) is tuple else shape
+        try:
+            size = math.prod(shape) if type(shape) is tuple else shape
+        except TypeError:  # which the making of the array explains
+            size = None
         small = type(size) is int and 0 < size * kind.itemsize < LARGE
         # In large ones the engine writes wider words.
         if small and type(value) in types and least <= value <= most:
@@ -368,7 +371,8 @@ class CudaFactory(Factory):
         if stop is None:
             start, stop = 0, start
         types = {type(start), type(stop), type(step)}
-        kind = to_numpy_dtype(dtype or (FLOAT64 if float in types else INT64))
+        natural = FLOAT64 if float in types else INT64
+        kind = natural if dtype is None else to_numpy_dtype(dtype)
         served, least, most = SPANS.get(kind, NONE)
         if types <= served and kind.char in "ilfd":
             size, after = math.ceil((stop - start) / step), start + step

@@ -18,7 +18,16 @@ from xdev import _optional
 from xdev.facade import elementwise
 from xdev.facade.cpu import named_result
 from xdev.facade.cuda_copies import tril, triu
-from xdev.facade.cuda_launches import FAR, LARGE, PLANS, WORD, assign, new, straight
+from xdev.facade.cuda_launches import (
+    FAR,
+    LARGE,
+    PLANS,
+    WORD,
+    assign,
+    new,
+    quick,
+    straight,
+)
 
 if TYPE_CHECKING:
     from xdev.facade.backends import DType, Function
@@ -320,7 +329,8 @@ def cholesky(x: Any, *, upper: bool) -> Any:
     factorize(*matrix, work.data.ptr, work.size, info.data.ptr)
     if importlib.import_module("cupyx").geterr()["linalg"] == "raise" and int(info[0]):
         raise np.linalg.LinAlgError("Matrix is not positive definite")
-    return triu(factor) if upper else tril(factor)
+    keep, own = (triu, cupy.triu) if upper else (tril, cupy.tril)
+    return quick(keep, own)(factor, k=0)
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -375,7 +385,10 @@ def svd(x: Any, *, full_matrices: bool = True) -> Any:
         size = abs(lengths).max()
         strays = abs(v.mT.conj() @ v - cupy.eye(len(v))).max()
         # Of zeros the last is no number, which max() passes over.
-        if max(strays, abs(triu(rest, k=1)).max() / size) <= np.finfo(x.dtype).eps:
+        if (
+            max(strays, abs(quick(triu, cupy.triu)(rest, k=1)).max() / size)
+            <= np.finfo(x.dtype).eps
+        ):
             u[:, : len(v)] *= cupy.copysign(1, lengths)
             values = -cupy.sort(-abs(lengths))
             real = values.astype(x.dtype.char.lower())

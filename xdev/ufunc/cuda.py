@@ -285,9 +285,12 @@ class Plan(NamedTuple):
 
 
 def remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
-    """Keep a value in a table of bounded size, and return what is there."""
+    """Keep a value in a table of bounded size, and return what is there.
+
+    The oldest goes; threads may let more go.
+    """
     if len(table) >= PLANS:
-        table.clear()
+        table.pop(next(iter(table.copy())), None)
     return table.setdefault(key, value)
 
 
