@@ -109,3 +109,28 @@ def test_what_cupy_is_told_is_left_to_it(gpu, cufft):
     cufft.use_multi_gpus = False
     cufft.get_current_callback_manager = object
     assert xdev.fft.fft(x) is NotImplemented
+
+
+@pytest.mark.parametrize("shape", [(9, 9), (12, 5), (5, 12)])
+@pytest.mark.parametrize("char", "fF")
+def test_singular_vectors_by_squares(monkeypatch, char, shape):
+    # NumPy has the routines that are asked of CuPy.
+    monkeypatch.setattr(cuda_libraries._optional, "cupy", lambda: np)
+    monkeypatch.setattr(cuda_libraries, "quick", lambda _, function: function)
+    rng, eps = np.random.default_rng(1), np.finfo(char).eps
+    x = rng.standard_normal(shape)
+    x = x + 1j * rng.standard_normal(shape) if char == "F" else x
+    for each in (x, np.outer(x[:, 0], x[0]), 0 * x, x * np.logspace(0, -9, shape[1])):
+        matrix = each.astype(char)
+        values = np.linalg.svd(matrix.astype("D"), compute_uv=False)
+        near = 4 * eps * max(values[0], 1)
+        np.testing.assert_allclose(cuda_libraries.svdvals(matrix), values, atol=near)
+        for full in (False, True):
+            u, sizes, vh = cuda_libraries.svd(matrix, full_matrices=full)
+            assert u.dtype == vh.dtype == matrix.dtype
+            np.testing.assert_allclose(sizes, values, atol=near)
+            back = (u[:, : len(sizes)] * sizes) @ vh[: len(sizes)]
+            np.testing.assert_allclose(back, matrix, atol=near)
+            for vectors in (u, vh.T.conj()):
+                one = vectors.T.conj() @ vectors
+                np.testing.assert_allclose(one, np.eye(len(one)), atol=8 * eps)

@@ -24,12 +24,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
-from xdev.facade import (
-    cuda_copies,
-    cuda_libraries,
-    cuda_searching,
-    elementwise,
-)
+from xdev.facade import cuda_copies, cuda_libraries, cuda_searching, elementwise
 from xdev.facade.backends import (
     FLOAT64,
     MAKERS,
@@ -89,6 +84,8 @@ _METHODS = "argmax argmin astype mean squeeze take"
 #: Methods of CuPy's arrays, which are compiled: its functions of these names hand their
 #: arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
+
+
 #: Reductions of elementwise functions, by the engine's kernels.
 REDUCTIONS = {
     "all": elementwise.logical_and,
@@ -108,11 +105,7 @@ STATISTICS = {
 
 
 #: Kernels of our own, for what they serve.
-OWN = {
-    **cuda_copies.COPIES,
-    **cuda_libraries.TRANSFORMS,
-    **cuda_searching.SEARCHES,
-}
+OWN = cuda_copies.COPIES | cuda_libraries.TRANSFORMS | cuda_searching.SEARCHES
 
 
 def reduction(function: Any) -> Function:

@@ -181,8 +181,11 @@ SPANS: dict[Any, tuple[set[type], float, float]] = {
     x: ({int}, ends_of(x)[0], min(ends_of(x)[1], 2**63 - 1))
     for x in map(np.dtype, "?bhilBHIL")
 }
-for kind in map(np.dtype, "efdFD"):
-    SPANS[kind] = {int, float}, -float(np.finfo(kind).max), float(np.finfo(kind).max)
+SPANS |= {
+    np.dtype(char): ({int, float}, -most, most)
+    for char in "efdFD"
+    for most in (float(np.finfo(char).max),)
+}
 NONE = set[type](), inf, -inf
 ROUNDED = {*map(np.dtype, "efd")}  # to which numbers computed in float64 are rounded
 

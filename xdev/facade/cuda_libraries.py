@@ -381,14 +381,10 @@ def svd(x: Any, *, full_matrices: bool = True) -> Any:
         wide, squared = squares
         v = cupy.linalg.eigh(squared)[1][:, ::-1]
         u, rest = cupy.linalg.qr(wide @ v, "complete" if full_matrices else "reduced")
-        lengths = rest.diagonal().real
-        size = abs(lengths).max()
+        lengths, above = rest.diagonal().real, quick(triu, cupy.triu)(rest, k=1)
         strays = abs(v.mT.conj() @ v - cupy.eye(len(v))).max()
-        # Of zeros the last is no number, which max() passes over.
-        if (
-            max(strays, abs(quick(triu, cupy.triu)(rest, k=1)).max() / size)
-            <= np.finfo(x.dtype).eps
-        ):
+        eps = float(np.finfo(x.dtype).eps)
+        if strays <= eps and abs(above).max() <= eps * abs(lengths).max():
             u[:, : len(v)] *= cupy.copysign(1, lengths)
             values = -cupy.sort(-abs(lengths))
             real = values.astype(x.dtype.char.lower())
