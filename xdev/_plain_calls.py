@@ -249,7 +249,7 @@ class Launch:
         self._call = int(kernel.handle), *extents(blocks), *extents(threads), 0
         self._floats = [k for k, x in enumerate(values) if x.kind == FLOAT]
         self._inputs = [
-            (k, x)
+            (k, x.low, x.high, x.same)
             for k, x in enumerate(values)
             if k < self._output < len(values) and x.kind == ADDRESS
         ]
@@ -262,16 +262,17 @@ class Launch:
         ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM`` (the current one is
         not known): then nothing was launched.
         """
-        slots = [*values]
         try:
-            for k in self._floats:  # those that a float does not hold are infinite
-                slots[k] = ctypes.c_float(slots[k]).value
-            parameter = self._pack(self._head, *slots, self._tail)
+            if self._floats:  # those that a float does not hold are infinite
+                values = [*values]
+                for k in self._floats:
+                    values[k] = ctypes.c_float(values[k]).value
+            parameter = self._pack(self._head, *values, self._tail)
         except (struct.error, OverflowError, TypeError):
             return NO_VALUE
-        for k, how in self._inputs:
+        for k, low, high, same in self._inputs:
             distance = values[k] - values[self._output]
-            if how.low < distance < how.high and (distance or not how.same):
+            if low < distance < high and (distance or not same):
                 return OVERLAP
         stream = _cuda.stream()
         if stream not in _streams:
@@ -346,32 +347,35 @@ class Launches:
         """
         key: list[Any] = []
         values: list[Any] = []
-        devices: set[int | None] = set()
-        array, place = _cuda.array, None
+        array, nin, several = _cuda.array, self.nin, _cuda.several_devices
+        device = None
         for k, x in enumerate(operands):
             kind = type(x)
             if kind is array:
-                data, steps = x.data, x._c_contiguous or x.strides  # noqa: SLF001
-                place = data.ptr, data.device_id, x.dtype, x.shape, steps
+                data = x.data
+                address = data.ptr
+                there = data.device_id if several else None
+                steps = x._c_contiguous or x.strides  # noqa: SLF001
+                key += x.dtype, x.shape, steps, k < nin or address & 15
             elif kind in _readers:
                 place = _readers[kind](x)
                 if place is None:
                     return None, values
+                address, there, *rest = place
+                key += kind, *rest, address & 15
             else:
                 key.append(kind)
                 values.append(x)
                 continue
-            address, device, *rest = place
-            aligned = address & 15 if k >= self.nin or kind is not array else None
-            key += kind, *rest, aligned
-            devices.add(device if _cuda.several_devices else None)
             values.append(address)
-        return (None if len(devices) > 1 else (*key, *(devices or {None}))), values
+            if several:
+                if device is not None and there != device:
+                    return None, values
+                device = there
+        return (*key, device), values
 
     def __call__(self, *operands: Any) -> Any:
         """Launch for operands."""
-        if not self.known:
-            return NotImplemented
         key, values = self._read(operands)
         plan = self.known.get(key)
         if plan is None:
@@ -388,23 +392,23 @@ class Launches:
     def _follow(
         self, plan: LaunchPlan, operands: tuple[Any, ...], values: list[Any]
     ) -> Any:
-        run = plan.run
+        run, dtype, shape, axes, encoders, scratch = plan
         if _cuda.several_streams:
             _cuda.mark(operands)
         try:
-            for k, encode in enumerate(plan.encoders):
+            for k, encode in enumerate(encoders):
                 if encode is not None:
                     values[k] = encode(values[k])
         except (OverflowError, TypeError, ValueError):
             return NotImplemented
         result = operands[-1]
-        if len(values) < len(run.values) - bool(plan.scratch):  # it is to be made
-            result = _cuda.new(plan.shape, plan.dtype)
-            if plan.axes is not None:
-                result = result.transpose(plan.axes)
+        if dtype is not None:
+            result = _cuda.new(shape, dtype)
+            if axes is not None:
+                result = result.transpose(axes)
             values.append(result.data.ptr)
-        if plan.scratch:
-            held = _cuda.new((plan.scratch,), uint8)
+        if scratch:
+            held = _cuda.new((scratch,), uint8)
             values.append(held.data.ptr)
         return NotImplemented if run.start(values) else result
 
