@@ -43,6 +43,8 @@ CALLS = {
     "out": lambda x, out: xdev.add(x, x, out=out),
     "ufunc": lambda x, out: add(x, 1.0, out=out),
     "fast ufunc": lambda x, out: add(x, x, out=out),
+    "copy of a transpose": lambda x, _: xdev.reshape(x.reshape(100, -1).T, (-1,)),
+    "view": lambda x, _: xdev.add(xdev.flip(xdev.expand_dims(x, axis=0)), 1.0),
     "copy": lambda x, out: xdev.to_device(x, "cuda", out=out, non_blocking=True),
 }
 
@@ -59,7 +61,8 @@ def test_blocks_used_on_another_stream_are_marked(cuda, how):
         busy.wait_event(cupy.cuda.Stream.null.record())
         with busy:
             CALLS[how](x, out)
-        used = (x,) if how == "facade" else (out,) if how == "copy" else (x, out)
+        both = how in ("out", "ufunc", "fast ufunc")
+        used = (out,) if how == "copy" else (x, out) if both else (x,)
         for array in used:
             assert busy.ptr in pool.find(array.data.ptr).uses
     xdev.synchronize(cuda)

@@ -22,7 +22,6 @@ from xdev import _optional, native
 from xdev.device import Device, registry
 from xdev.device.choice import CPU
 from xdev.device.copies import announce
-from xdev.device.cuda import BACKEND
 from xdev.device.streams import live_streams
 from xdev.facade import cuda_copies, cuda_libraries, cuda_searching, elementwise
 from xdev.facade.backends import (
@@ -84,7 +83,11 @@ _METHODS = "argmax argmin astype mean squeeze take"
 #: Methods of CuPy's arrays, which are compiled: its functions of these names hand their
 #: arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
-
+#: Functions whose results are views always: they queue no work, on no device or stream.
+VIEWS = frozenset((
+    "broadcast_arrays", "broadcast_to", "expand_dims", "flip", "linalg.diagonal",
+    "matrix_transpose", "moveaxis", "permute_dims", "squeeze", "unstack",
+))  # fmt: skip
 
 #: Reductions of elementwise functions, by the engine's kernels.
 REDUCTIONS = {
@@ -170,6 +173,7 @@ class CuPyLibrary(Library):
     def __init__(self) -> None:
         super().__init__(_optional.cupy(), self._find)
         self.multi_device = registry.backend("cuda").count() > 1
+        self._current_device = self.namespace.cuda.runtime.getDevice
         reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
         self._known = {**reductions, **MENDED}
         launched = {"where": cuda_copies.CHOOSE, "clip": cuda_copies.LIMIT}
@@ -179,9 +183,10 @@ class CuPyLibrary(Library):
     def bound(self, name: str, like: Any) -> Function:
         """Return CuPy's function, run where ``like`` is."""
         function: Function = self.functions[name]
-        if self.multi_device and like.data.device_id != BACKEND.current():
-            return guarded(function, like.device)
-        return function
+        if not self.multi_device or name in VIEWS:
+            return function
+        here = like.data.device_id == self._current_device()
+        return function if here else guarded(function, like.device)
 
     def _find(self, name: str) -> Function:
         if name in self._known:
@@ -206,13 +211,13 @@ class CuPyLibrary(Library):
     def keep(self, name: str, function: Function) -> None:
         """Have a function under a name; where there are several streams it marks."""
         self.functions[name] = function  # from here on another thread marks it, or we
-        if live_streams.several:
+        if live_streams.several and name not in VIEWS:
             self.functions[name] = marking(function)
 
     def _mark_uses(self) -> None:
         """Have the functions mark their arguments: several streams are in use."""
-        for name, function in list(self.functions.items()):
-            self.functions[name] = marking(function)
+        for name in self.functions.keys() - VIEWS:
+            self.functions[name] = marking(self.functions[name])
 
     def device(self, x: Any) -> int | None:
         """Return the device's number, or None where there is one device."""
@@ -229,9 +234,10 @@ class CuPyLibrary(Library):
 
 def guarded(function: Function, device: Any) -> Function:
     """Return a function that runs with a CuPy device current."""
+    current, index = _optional.cupy().cuda.runtime.getDevice, device.id
 
     def on_device(*args: Any, **options: Any) -> Any:
-        if BACKEND.current() == device.id:  # to ask is quicker than to switch
+        if current() == index:  # to ask is quicker than to switch
             return function(*args, **options)
         with device:
             return function(*args, **options)

@@ -34,7 +34,7 @@ from xdev.facade.cuda_launches import (
     run_of,
     straight,
 )
-from xdev.memory.arrays import array_maker
+from xdev.memory.arrays import array_maker, mark_uses
 from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.cuda_operands import Array
 from xdev.ufunc.expressions import selection
@@ -79,14 +79,20 @@ def _cast(arrays: Operands, dtype: np.dtype[Any]) -> Move:
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     """Return elements in another shape: a view, or a copy in C's order."""
+    if copy is None and x._c_contiguous:  # noqa: SLF001
+        return x.reshape(shape)  # a view, which uses no stream
+    mark_uses((x,))
     if copy is not None:
         return x.reshape(shape, copy=copy)
-    if x._c_contiguous or x.nbytes < LARGE:  # noqa: SLF001
+    if x.nbytes < LARGE:
         return x.reshape(shape)
     try:
         return x.reshape(shape, copy=False)
     except ValueError:  # there is no such view, or no such shape
         return straight(x).reshape(shape)
+
+
+vars(reshape)["marks"] = True
 
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
