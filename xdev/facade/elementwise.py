@@ -233,12 +233,6 @@ _COMPARISONS = {
 }  # fmt: skip
 _METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")
 _ERRORS = (TypeError, ValueError, OverflowError)  # CuPy then answers in its words
-#: What an operator of two computes with: as it is, reflected and in place.
-_FORMS: dict[str, Callable[[Any, Any], tuple[Any, ...]]] = {
-    "": lambda x, y: (x, y),
-    "r": lambda x, y: (y, x),
-    "i": lambda x, y: (x, y, x),
-}
 
 
 @final
@@ -274,10 +268,12 @@ class OperatorsBridge:
 def _methods(array: type) -> dict[str, Callable[..., Any]]:
     """Return what is set on CuPy's arrays, by name."""
     methods: dict[str, Callable[..., Any]] = {}
-    for form, operands_of in _FORMS.items():
-        for short, ufunc in (_BINARY if form else _BINARY | _COMPARISONS).items():
+    for short, ufunc in _BINARY.items():
+        for form in "", "r", "i":  # as it is, reflected and in place
             word = f"__{form}{short}__"
-            methods[word] = _binary(array, word, ufunc, operands_of)
+            methods[word] = _binary(array, word, ufunc, form)
+    for short, ufunc in _COMPARISONS.items():
+        methods[f"__{short}__"] = _binary(array, f"__{short}__", ufunc)
     unary: dict[str, Any] = {f"__{short}__": x for short, x in _UNARY.items()}
     reducing = {name: getattr(statistical, name) for name in _METHODS}
     for name, function in (unary | reducing).items():
@@ -289,24 +285,31 @@ def _methods(array: type) -> dict[str, Callable[..., Any]]:
 
 
 def _binary(
-    array: type, word: str, function: Any, operands_of: Callable[..., tuple[Any, ...]]
+    array: type, word: str, function: Any, form: str = ""
 ) -> Callable[..., Any]:
     own, launch = getattr(array, word), function.launches
     kinds = {array, *PYTHON_SCALARS}
 
-    @wraps(own)
-    def operate(x: Any, y: Any, *modulo: Any) -> Any:
-        if not modulo:  # CuPy says what pow makes of one
-            operands = operands_of(x, y)
-            result = launch(*operands)
-            if result is not NotImplemented:
-                return result
-            if type(x) is array and type(y) in kinds:
-                with suppress(*_ERRORS):
-                    return function(*operands)
+    def general(x: Any, y: Any, modulo: tuple[Any, ...], *operands: Any) -> Any:
+        # What pow makes of a third one is CuPy's matter.
+        if not modulo and type(x) is array and type(y) in kinds:
+            with suppress(*_ERRORS):
+                return function(*operands)
         return own(x, y, *modulo)
 
-    return operate
+    def plain(x: Any, y: Any, *modulo: Any) -> Any:
+        result = NotImplemented if modulo else launch(x, y)
+        return general(x, y, modulo, x, y) if result is NotImplemented else result
+
+    def reflected(x: Any, y: Any, *modulo: Any) -> Any:
+        result = NotImplemented if modulo else launch(y, x)
+        return general(x, y, modulo, y, x) if result is NotImplemented else result
+
+    def in_place(x: Any, y: Any, *modulo: Any) -> Any:
+        result = NotImplemented if modulo else launch(x, y, x)
+        return general(x, y, modulo, x, y, x) if result is NotImplemented else result
+
+    return wraps(own)({"r": reflected, "i": in_place}.get(form, plain))
 
 
 def _method(array: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
