@@ -15,6 +15,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile.cubins import cpp_name
+from xdev.device.streams import live_streams
 from xdev.facade import elementwise
 from xdev.facade.cuda_launches import (
     FAR,
@@ -81,7 +82,8 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     """Return elements in another shape: a view, or a copy in C's order."""
     if copy is None and x._c_contiguous:  # noqa: SLF001
         return x.reshape(shape)  # a view, which uses no stream
-    mark_uses((x,))
+    if live_streams.several:
+        mark_uses((x,))
     if copy is not None:
         return x.reshape(shape, copy=copy)
     if x.nbytes < LARGE:

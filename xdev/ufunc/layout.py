@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -192,7 +191,12 @@ def bound(operands: Sequence[Any]) -> int:
 
     It is the result's own where all arrays have one shape.
     """
-    return prod({x.shape: x.size for x in operands if type(x) is ndarray}.values())
+    size, shapes = 1, []
+    for x in operands:
+        if type(x) is ndarray and (shape := x.shape) not in shapes:
+            shapes.append(shape)
+            size *= x.size
+    return size
 
 
 def pooled(
@@ -209,25 +213,42 @@ def pooled(
     Results of less than ``least`` bytes are left to NumPy: None in the tuple, or in its
     place.
     """
-    operands = operands if where is True else (*operands, where)
-    arrays = [x for x in operands if isinstance(x, ndarray)]
-    if any(type(x) is not ndarray for x in arrays):
-        return None  # a subclass, which decides on its results
-    shapes = {x.shape for x in arrays}
-    try:
-        shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
-    except ValueError:
-        return None  # NumPy words the refusal
+    arrays = []
+    straight = order == "K"
+    for x in operands if where is True else (*operands, where):
+        if type(x) is ndarray:
+            arrays.append(x)
+            straight = straight and x.flags.c_contiguous
+        elif isinstance(x, ndarray):
+            return None  # a subclass, which decides on its results
+    shape = _common_shape(arrays)
     if not shape:
-        return None  # of NumPy scalars, or numbers
-    size = prod(shape)
-    if all(size * d.itemsize < least for d in outputs):
-        return None
-    straight = order == "K" and all(x.flags.c_contiguous for x in arrays)
-    make: Any = partial(host_array, shape)
-    if not (straight or order == "C"):
-        make = partial(ordered, places(shape, arrays, order), shape)
-    return tuple([None if size * d.itemsize < least else make(d) for d in outputs])
+        return None  # NumPy's scalars, or what NumPy words a refusal of
+    size, axes, few = prod(shape), None, True
+    results: list[Any] = []
+    for dtype in outputs:
+        if size * dtype.itemsize < least:
+            results.append(None)
+            continue
+        few = False
+        if not (straight or order == "C"):
+            axes = axes or places(shape, arrays, order)
+        made = ordered(axes, shape, dtype) if axes else host_array(shape, dtype)
+        results.append(made)
+    return None if few else tuple(results)
+
+
+def _common_shape(arrays: Sequence[Any]) -> Shape | None:
+    """Return the shape that arrays broadcast to, or None."""
+    shape: Shape | None = arrays[0].shape if arrays else None
+    for x in arrays:
+        if x.shape != shape:
+            break
+    else:
+        return shape
+    with suppress(ValueError):
+        return np.broadcast_shapes(*(x.shape for x in arrays))
+    return None
 
 
 def ordered(
