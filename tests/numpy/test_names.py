@@ -215,6 +215,17 @@ def test_a_function_gives_numpys_result_on_every_device(device, name):
     assert_same(host(result), wanted)
 
 
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("shape", [numpy.array([2, 3]), range(2, 4), numpy.int64(3)])
+def test_a_shape_may_be_any_sequence_of_numpys(device, shape, order):
+    with xdev.use_device(device):
+        found = host(xdev.numpy.ones(shape, order=order))
+    wanted = numpy.ones(shape, order=order)
+    assert_same(found, wanted)
+    if device.type == "cpu":
+        assert found.strides == wanted.strides
+
+
 @pytest.mark.parametrize("name", ["sum", "copy", "array", "ravel", "concatenate"])
 def test_a_freed_array_is_refused(device, name):
     x = xdev.ones((3, 2), device=device)

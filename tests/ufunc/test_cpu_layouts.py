@@ -237,3 +237,10 @@ def test_large_results_are_pooled_and_laid_out_as_numpys(shape, one, other):
             np.testing.assert_array_equal(result, expected, strict=True)
             del result
             assert xdev.memory.allocated("cpu", kind="host") == before
+
+
+def test_arrays_of_more_dimensions_than_numpy_broadcasts_shapes_of_are_taken():
+    x, y = np.ones((*(1,) * 32, 70_000)), np.ones((2, *(1,) * 32))
+    same(add(x, y), np.add(x, y))
+    same(xdev.where(x > 0, x, y), np.where(x > 0, x, y))
+    assert xdev.random.default_rng(0, "cpu").normal(x[..., :1], 1.0).ndim == x.ndim

@@ -203,6 +203,21 @@ def casts_and_entries(x, y):
     return np.int64(x) + 1000 + y, np.int8(x) - 30, x + entry, (y > 5) + x, y * 22
 
 
+def sums_on_ways(x, y):
+    z = x * y
+    if not x:
+        z = y
+    chosen = x + y if x else y
+    return (
+        z,
+        chosen,
+        np.where(x, x + y, y),
+        (x + y) + (x + y),
+        abs(x + y),
+        max(x + y, y),
+    )
+
+
 BOOLS = np.array([[True, True, False, False], [True, False, True, False]])
 TURNED = [(np.array([0, 200, 3], a), np.iinfo(b)) for a, b in ("Bl", "Hi")]
 ON_ARRAYS = [
@@ -216,6 +231,54 @@ ON_ARRAYS = [
 
 
 COUNTS = xdev.vectorize(lambda x, y: (x > 0) + (y > 0) + (x > y) - True)
+
+
+def test_sums_and_products_of_bools_are_bools_on_every_way(device):
+    x, y = BOOLS
+    expected = np.where(x, x * y, y), x | y, x | y, x | y, x | y, x | y
+    same(called(device, xdev.vectorize(sums_on_ways), x, y), expected)
+
+
+def wholes(x):
+    return round(x), math.floor(x), math.ceil(x), math.trunc(x)
+
+
+@pytest.mark.parametrize("kind", "blI")
+def test_integers_are_rounded_to_themselves(device, kind):
+    x = extremes(kind)
+    same(called(device, xdev.vectorize(wholes), x), (x.astype("l"),) * 4)
+
+
+def bytes_and_more(x, y):
+    return np.uint8(x) * y, np.int8(x) / y, np.uint16(x) * y, np.int16(x), np.uint32(x)
+
+
+CASTS = xdev.vectorize(bytes_and_more)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("values", [[-1, -2.5, 300, 40000, -70000.5], [3e9], [np.inf]])
+def test_floats_beyond_an_integer_have_one_answer_at_each_place(device, values):
+    x = np.resize(np.array(values, "f"), 41)
+    alone = [called(device, CASTS, x[k : k + 1], np.float32([1])) for k in range(41)]
+    expected = tuple(map(np.concatenate, zip(*alone, strict=True)))
+    same(called(device, CASTS, x, np.ones_like(x)), expected)
+    if max(values) < 2**31:  # what the low bits of a wider integer are
+        wide = x.astype("l")
+        kinds = [("B", "f"), ("b", "f"), ("H", "f"), ("h", "h"), ("I", "I")]
+        same(expected, tuple(wide.astype(a).astype(b) for a, b in kinds))
+
+
+FLAG = False
+
+
+def chosen(x):
+    return np.where(FLAG, 0.5, x) * x, (0.5 if FLAG else x) + x, np.where(x < 0, 0.5, x)
+
+
+def test_what_a_constant_chooses_has_the_dtype_of_both(device):
+    x = np.array([100_000], "i")
+    same(called(device, xdev.vectorize(chosen), x), (x * 1e5, x + 1e5, x * 1.0))
 
 
 def test_comparisons_count(device):

@@ -52,6 +52,8 @@ def int_of(x):
         (lambda x: math.floor(x) + 0, "f->l d->l B->l"),
         (lambda x: (x << 1) & 7, "b->b L->L"),
         (lambda x: not x, "f->? b->?"),
+        (lambda x: float(x) + 1, "?->d b->d"),
+        (lambda x: complex(x) + 1, "?->D f->D"),
     ],
 )
 def test_kinds_decide(function, types):
@@ -119,6 +121,13 @@ def test_the_first_signature_that_fits_is_used():
     assert f(np.ones(2, "l"), np.ones(2, "h")).dtype == "d"
     with pytest.raises(TypeError, match=r"no signature takes \(complex64.*int32"):
         f(np.ones(2, "F"), 1)
+    for x in (
+        True,
+        np.True_,
+        np.ones(2, "?"),
+    ):  # an int beside bools is the signature's
+        assert f(x, 1).dtype == "i"
+        assert f(x, 1.5).dtype == "f"
     f = xdev.vectorize(["int8(float64)"], target="cpu", nopython=True)(lambda x: x * 2)
     np.testing.assert_array_equal(f([1.4, -3.6]), np.asarray([2, -7], "i1"))
 

@@ -39,6 +39,25 @@ def frozen(builder: Any, value: Any) -> Any:
     return freeze
 
 
+def truncated(builder: Any, value: Any, width: int, signed: bool, *, host: bool) -> Any:
+    """Emit a float as an integer of so many bits.
+
+    One that the type has not is what C's compilers make of it on x86-64, as NumPy does:
+    the low bits of a wider integer. LLVM alone has no answer then, or several.
+    """
+    integer = _optional.llvm_ir().IntType
+    word = integer(32 if width + (not signed) <= 32 else 64)  # noqa: PLR2004 - bits
+    lower, top = value, word(0)
+    if width == 64 and not signed:  # noqa: PLR2004
+        middle = value.type(2.0**63)
+        above = builder.fcmp_ordered(">=", value, middle)
+        lower = builder.select(above, builder.fsub(value, middle), value)
+        top = builder.select(above, word(1 << 63), top)
+    whole = builder.fptosi(lower, word)
+    whole = builder.xor(frozen(builder, whole) if host else whole, top)
+    return builder.trunc(whole, integer(width)) if width < word.width else whole
+
+
 def called(builder: Any, name: str, result: Any, *values: Any) -> Any:
     """Emit a call of a C function, or of an intrinsic of LLVM's."""
     kind = _optional.llvm_ir().FunctionType(result, [value.type for value in values])

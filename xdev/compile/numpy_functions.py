@@ -298,7 +298,10 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         return [] if asked() else usual_flags(kind)
 
     changes: list[Any] = [(owner, "get_function", get_function)]
-    changes.append((owner, "get_ufunc_info", get_ufunc_info))
+    changes += (
+        (owner, "get_ufunc_info", get_ufunc_info),
+        (owner, "cast", _casting(root, asked)),
+    )
     if root == CUDA:
         arrays = importlib.import_module(f"{root}.np.arraymath")
         changes.append((arrays, "_np_round_intrinsic", _nearest))
@@ -312,6 +315,24 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         changes.append((numbers, "_int_arith_flags", flags))
     with replaced(*changes):
         yield
+
+
+def _casting(root: str, asked: Callable[[], bool]) -> Callable[..., Any]:
+    """Return how a compiler casts: floats to integers so that each has an answer."""
+    place, name = CONTEXTS[root]
+    usual = getattr(importlib.import_module(f"{root}.{place}"), name).cast
+    types = _optional.numba().core.types
+
+    def cast(context: Any, builder: Any, value: Any, source: Any, target: Any) -> Any:
+        truncates = isinstance(source, types.Float) and isinstance(
+            target, types.Integer
+        )
+        if not truncates or str(value.type) not in formulas.FLOAT_BITS or not asked():
+            return usual(context, builder, value, source, target)
+        width, signed = target.bitwidth, target.signed
+        return formulas.truncated(builder, value, width, signed, host=root == CPU)
+
+    return cast
 
 
 def _next(context: Any, builder: Any, signature: Any, values: Any) -> Any:

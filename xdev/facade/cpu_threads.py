@@ -267,8 +267,8 @@ def where(plain: Function, condition: Any, x1: Any, x2: Any) -> Any:
     try:
         shape = np.broadcast_shapes(*map(np.shape, x))
         numbers = [y if isinstance(y, np.ndarray) else dtype.type(y) for y in x]
-    except (ValueError, OverflowError, TypeError):
-        return plain(condition, x1, x2)  # NumPy refuses them
+    except (ValueError, OverflowError, TypeError, RuntimeError):
+        return plain(condition, x1, x2)  # NumPy refuses them, but many dimensions
 
     def part(condition: Any, x1: Any, x2: Any, out: Any) -> None:
         rows = max(1, BLOCK * len(out) // out.size)

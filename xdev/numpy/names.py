@@ -81,11 +81,13 @@ def _making(name: str) -> Callable[..., Any]:
         like: Any = None,
     ) -> Any:
         at, kind = where(like, device), np.dtype(dtype)
+        if not isinstance(shape, int | tuple | list) and np.ndim(shape):
+            shape = tuple(shape)  # an array's or a range's numbers
         if kind.kind not in DEVICE_KINDS:
             return _on_device(numpys(shape, dtype=kind, order=order), at)
         if order != "C":
             numpys(0, order=order)  # which refuses what is none
-        if order in ("F", "f") and not isinstance(shape, int):
+        if order in ("F", "f") and isinstance(shape, tuple | list):
             out = own(tuple(shape)[::-1], dtype=kind, device=at)
             return xp.permute_dims(out, tuple(range(out.ndim))[::-1])
         return own(shape, dtype=kind, device=at)

@@ -168,8 +168,9 @@ def not_negative(x: Any, name: str) -> None:
 
 def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
     """Return the shape of a call's result."""
-    common = np.broadcast_shapes(*(tuple(x.shape) for x in parameters if is_array(x)))
-    if shape is not None and np.broadcast_shapes(shape, common) != shape:
+    shapes = [tuple(x.shape) for x in parameters if is_array(x)]
+    common: Any = facade.broadcast_shapes(*shapes)  # of any number of dimensions
+    if shape is not None and facade.broadcast_shapes(shape, common) != shape:
         message = f"parameters of shape {common} do not broadcast to size={shape}"
         raise ValueError(message)
     return common if shape is None else shape

@@ -290,13 +290,15 @@ class _Call:
 def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
     """Say whether NumPy takes Python numbers for the dtypes that they resolved to.
 
-    By itself it takes an int for int64, whatever a signature says; and beside bfloat16
-    it knows no weak numbers.
+    By itself, and beside bools, it takes an int for int64, whatever a signature says;
+    and beside bfloat16 it knows no weak numbers.
     """
     if any(map(is_bfloat16, dtypes)):
         return False
-    weak = all(type(x) in WEAK for x in args)
-    return not weak or dtypes == tuple(np.dtype(type(x)) for x in args)
+    pairs = [*zip(args, dtypes, strict=True)]
+    if any(type(x) not in WEAK and dtype.kind != "b" for x, dtype in pairs):
+        return True
+    return all(d == np.dtype(type(x)) for x, d in pairs if type(x) in WEAK)
 
 
 def _has_own_places(x: np.ndarray[Any, Any]) -> bool:

@@ -392,7 +392,10 @@ class Flow(ast.NodeVisitor):
         """Return what either is."""
         self.visit(node.test)
         self._ways([node.body], [node.orelse])
-        kind = kinds.joined(self.kind(node.body), self.kind(node.orelse))
+        own = self.kind(node.body), self.kind(node.orelse)
+        kind, both = kinds.joined(*own), kinds.together(*own)
+        if kind is None and kinds.is_dtype(both, "fc") and not kinds.mixed(*own):
+            kind = both  # also where compilers see which of them it is
         self.want(node, kind)
         return kind
 

@@ -71,6 +71,11 @@ class Count(int):
     """The kind of what operators make of bools alone: Python's integers, and weak."""
 
 
+def is_count(kind: Kind) -> bool:
+    """Say whether a kind is of bools, or of what operators make of bools alone."""
+    return kind is Count or same(kind, BOOL)
+
+
 def weak(kind: Kind) -> type | None:
     """Return the class of a Python number, None of all else."""
     if kind is Count:
@@ -109,6 +114,8 @@ def joined(one: Kind, other: Kind) -> Kind:
     >>> joined(0, np.dtype("uint8")), joined(-1, np.dtype("uint8")), joined(1, 2)
     (dtype('uint8'), None, <class 'int'>)
     """
+    if is_count(one) and is_count(other):
+        return together(one, other)
     if any(same(kind, BOOL) for kind in (one, other)) and weak(one) != weak(other):
         return INT64 if int in (weak(one), weak(other)) else together(one, other)
     both = together(one, other, part=joined)
@@ -132,6 +139,8 @@ def together(one: Kind, other: Kind, *, part: Any = None) -> Kind:
     """
     if same(one, other):
         return one
+    if is_count(one) and is_count(other):
+        return Count
     tuples = [isinstance(kind, tuple) for kind in (one, other)]
     if all(tuples) and len(one) == len(other):
         return tuple(map(part or together, one, other))
@@ -187,7 +196,7 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
         beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
         if largest is not int or ufunc is np.maximum:
             return largest
-        return INT64 if beside else int if any(map(weak, kinds)) else Count
+        return Count if all(map(is_count, kinds)) else INT64 if beside else int
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))[-1]
 
 
@@ -263,7 +272,9 @@ def of_call(  # noqa: PLR0911 - one for each function
 ) -> Called:
     """Return what a builtin of a name, or else a function, takes and gives."""
     if name in CASTS and (name, len(kinds)) != ("round", 2):
-        return kinds, CASTS[name]
+        whole = name in ("float", "complex")  # of bools compilers have none
+        taken = (INT64 if whole and same(kind, BOOL) else kind for kind in kinds)
+        return tuple(taken), CASTS[name]
     if name in EXTREMES and kinds:
         return _extreme(kinds)
     if name == "divmod" and len(kinds) == 2:  # noqa: PLR2004 - the two divided
@@ -310,7 +321,7 @@ def _extreme(kinds: Kinds) -> Called:
         return None, None
     python = is_dtype(kind, "iu") and any(each in (int, Count) for each in kinds)
     taken = INT64 if python and kind != UNSIGNED else kind
-    return (taken,) * len(kinds), weak(kind) or kind
+    return (taken,) * len(kinds), kind if kind is Count else weak(kind) or kind
 
 
 def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Called:

@@ -246,7 +246,7 @@ def _common_shape(arrays: Sequence[Any]) -> Shape | None:
             break
     else:
         return shape
-    with suppress(ValueError):
+    with suppress(ValueError, RuntimeError):  # which has more than 32 dimensions
         return np.broadcast_shapes(*(x.shape for x in arrays))
     return None
 

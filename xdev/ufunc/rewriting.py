@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     Rewriting = Callable[[ast.FunctionDef, FunctionScope], object]
 
 
+#: What leaves integers alone, but as compilers have it computes in float64.
+ROUNDINGS = math.ceil, math.floor, math.trunc
 NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
 
 
@@ -265,6 +267,13 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Call compiled functions, and give Python's numbers their dtypes."""
         kind, name = self._kind(node), self._scope.builtin(node.func)
+        rounds = name == "round" or self._scope.static(node.func) in ROUNDINGS
+        if (
+            rounds
+            and len(node.args) == 1
+            and kinds.is_dtype(self._kind(node.args[0]), "iu")
+        ):
+            return self._cast(self.visit(node.args[0]), kinds.INT64)
         make, taken = self._flow.ours.get(node, (None, ()))
         if make is not None:
             words = "_".join([ast.unparse(node.func), *map(str, taken)])
