@@ -177,7 +177,7 @@ SETUPS = [
      "the native part is not built", "install a C compiler",
      "python -m pip install -e . in xdev's checkout"),
     (beside_an_installed_one, "native part", "warning", "the native part is not built",
-     "run xdev doctor, or leave ", "it hides the installed xdev"),
+     "run it outside ", "which hides the installed xdev"),
     (open_cache, "kernel cache", "broken", "/cache", OWN),
     (full_disk, "kernel cache", "broken",
      "/cache is on a disk with 1.000 MiB free", "make room there, or", OWN),
@@ -268,7 +268,10 @@ def test_without_a_gpu_asked_for_nothing_of_cuda_is_missed(python, tmp_path):
     where = {"XDEV_DEVICE": "cpu", "XDEV_CACHE_DIR": str(tmp_path)}
     done = python("-m", "xdev", "doctor", **where)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "0 broken" in done.stdout.splitlines()[-1]
+    *lines, last = done.stdout.splitlines()
+    assert "0 broken" in last
+    for check in ("CuPy", "GPU", "CUDA compiler", "GPU memory"):
+        assert f"skipped  {check}: XDEV_DEVICE=cpu asks for no GPU" in lines
 
 
 def test_a_device_that_works_is_well(real_device, found):

@@ -243,3 +243,11 @@ def test_out_becomes_the_result_but_a_slice_is_no_view(lazy):
     for plain in (np.zeros((5, 6)), (np.zeros((5, 6)),)):
         with pytest.raises(TypeError, match=r"xdev\.add: out is numpy\.nd.*leave out="):
             xdev.add(x, 1, out=plain)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_timing_says_where_a_collection_was_not_computed(computed):
+    x = xdev.ones((4, 6), chunks=(2, 3), device="cpu")
+    call = (lambda: xdev.sum(x).compute()) if computed else (lambda: xdev.sum(x))
+    notes = xdev.timeit(call, number=1, repeat=1).notes
+    assert any(".compute()" in note for note in notes) is not computed

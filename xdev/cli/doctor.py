@@ -78,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
 def _problems(check: Callable[[], Iterator[Problem]]) -> Iterator[Problem]:
     """Run a check; an error that names its way out is a problem as well."""
     try:
-        if check not in OF_CUDA or not _config.device().startswith(("cpu", "fake")):
+        if check in OF_CUDA and _config.device().startswith(("cpu", "fake")):
+            yield SKIPPED, f"XDEV_DEVICE={_config.device()} asks for no GPU", ""
+        else:
             yield from check()
     except ConfigurationError:
         yield SKIPPED, "it depends on a setting that is not valid", ""
@@ -126,7 +128,7 @@ def compiled() -> Iterator[Problem]:
         own = Path(native.__file__).parents[1]
         others = (Path(folder, "xdev") for folder in sys.path)
         if any((x / "native").is_dir() and not x.samefile(own) for x in others):
-            way = f"run xdev doctor, or leave {own.parent}: it hides the installed xdev"
+            way = f"run it outside {own.parent}, which hides the installed xdev"
     what = f"the native part is {native.STATE}; small calls take several times as long"
     yield WARNING, what, way
 

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 FIRST_CUDA_13_DRIVER = 13000
-NO_DRIVER = (
-    "no CUDA driver (libcuda.so.1) is on this machine: install NVIDIA's driver for "
-    "the GPU, or use XDEV_DEVICE=cpu"
-)
+NO_DRIVER = "no CUDA driver (libcuda.so.1) is on this machine"
+GET_DRIVER, NO_GPU = "install NVIDIA's driver for the GPU", "or use XDEV_DEVICE=cpu"
 FORKED = (
     "CUDA was started before this process was forked, and a child cannot use it: start "
     'workers with multiprocessing.get_context("spawn"), or fork before the first use'
@@ -59,11 +57,12 @@ def _probe() -> tuple[int, str | None]:
     driver = driver_version()
     if not _optional.installed("cupy"):
         if driver is None:
-            return 0, f"CuPy is not installed, and {NO_DRIVER}"
+            ways = f"{GET_DRIVER}, then {_install_command()}, {NO_GPU}"
+            return 0, f"CuPy is not installed, and {NO_DRIVER}: {ways}"
         there = f"though a driver of CUDA {driver // 1000} is there"
         return 0, f"CuPy is not installed, {there}: {_install_command()}"
     if driver is None:
-        return 0, NO_DRIVER
+        return 0, f"{NO_DRIVER}: {GET_DRIVER}, {NO_GPU}"
     try:
         count = _optional.cupy().cuda.runtime.getDeviceCount()
     except Exception as error:  # noqa: BLE001 - a broken driver or CuPy fails anyhow

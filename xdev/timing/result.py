@@ -100,6 +100,8 @@ class Timing:
     waits : bool or None
         Whether each call waits for the device, as one that copies a result to the
         host does; None where that is not known.
+    lazy : bool
+        Whether the result is a Dask collection: its graph was made, not its values.
 
     Examples
     --------
@@ -119,6 +121,7 @@ class Timing:
     device: list[float] = field(default_factory=list)
     queued: bool = False
     waits: bool | None = None
+    lazy: bool = False
 
     @property
     def timings(self) -> list[float]:
@@ -169,6 +172,11 @@ class Timing:
     def notes(self) -> list[str]:
         """What a reader of the numbers must know, a sentence each."""
         sentences = []
+        if self.lazy:
+            sentences.append(
+                "the result is a Dask collection, of which the graph alone was made: "
+                "time a function that ends in .compute()"
+            )
         if self.launch_bound:
             launch = format_time(min(self.launch), self.precision)
             waited = "the device waited for the host, where a call takes"

@@ -125,7 +125,8 @@ class Candidate:
 
     ``loop`` makes the calls, as :func:`compiled` gives it; ``device`` is whose work is
     waited for, ``queued`` whether its arrays are on a device that works while the host
-    goes on; ``first`` is the time of the first call, by the host's ``clock`` [s].
+    goes on; ``first`` is the time of the first call, by the host's ``clock`` [s];
+    ``lazy`` whether its result is a graph of work that nobody did.
     """
 
     loop: Loop
@@ -133,6 +134,7 @@ class Candidate:
     queued: bool
     first: float
     clock: Callable[[], float]
+    lazy: bool = False
     number: int = 1
     burst: int = 1
     waits: bool | None = None
@@ -258,7 +260,7 @@ class Candidate:
         number, walls = self.number, [one.wall for one in self.runs]
         best, worst = min(walls) / number, max(walls) / number
         clocks = self.launches, [one.device / number for one in self.runs]
-        how = self.first, precision, *clocks, self.queued, self.waits
+        how = self.first, precision, *clocks, self.queued, self.waits, self.lazy
         return Timing(number, len(walls), best, worst, walls, *how)
 
 
@@ -282,7 +284,9 @@ def begin(
         return start, results
 
     loop, _ = compiled(call, "pass", {"__name__": __name__})  # its frames are xdev's
-    return _begin(loop, first, arguments, device, clock), results[0]
+    candidate = _begin(loop, first, arguments, device, clock)
+    candidate.lazy = hasattr(type(results[0]), "__dask_graph__")
+    return candidate, results[0]
 
 
 def begin_code(
