@@ -15,7 +15,6 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile.cubins import cpp_name
-from xdev.device.streams import live_streams
 from xdev.facade import elementwise
 from xdev.facade.cuda_launches import (
     FAR,
@@ -35,7 +34,7 @@ from xdev.facade.cuda_launches import (
     run_of,
     straight,
 )
-from xdev.memory.arrays import array_maker, mark_uses
+from xdev.memory.arrays import array_maker
 from xdev.ufunc.cuda_methods import ALONE
 from xdev.ufunc.cuda_operands import Array
 from xdev.ufunc.expressions import selection
@@ -80,21 +79,14 @@ def _cast(arrays: Operands, dtype: np.dtype[Any]) -> Move:
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     """Return elements in another shape: a view, or a copy in C's order."""
-    if copy is None and x._c_contiguous:  # noqa: SLF001
-        return x.reshape(shape)  # a view, which uses no stream
-    if live_streams.several:
-        mark_uses((x,))
     if copy is not None:
         return x.reshape(shape, copy=copy)
-    if x.nbytes < LARGE:
+    if x._c_contiguous or x.nbytes < LARGE:  # noqa: SLF001
         return x.reshape(shape)
     try:
         return x.reshape(shape, copy=False)
     except ValueError:  # there is no such view, or no such shape
         return straight(x).reshape(shape)
-
-
-vars(reshape)["marks"] = True
 
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
