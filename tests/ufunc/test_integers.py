@@ -239,6 +239,23 @@ def test_sums_and_products_of_bools_are_bools_on_every_way(device):
     same(called(device, xdev.vectorize(sums_on_ways), x, y), expected)
 
 
+def bits_of_sums(x, y):
+    return ~(x * y), (x + y) & x, (x + y) ^ (x * y), -(x + y)
+
+
+def test_sums_of_bools_are_pythons_integers_to_other_operators(device):
+    x, y = BOOLS
+    pairs = zip(x.tolist(), y.tolist(), strict=True)
+    expected = zip(*(bits_of_sums(int(a), int(b)) for a, b in pairs), strict=True)
+    found = called(device, xdev.vectorize(bits_of_sums), x, y)
+    same(found, tuple(np.array(each) for each in expected))
+
+
+def test_integers_are_not_rounded_to_tens_by_a_keyword():
+    with pytest.raises(TypeError):
+        xdev.vectorize(lambda x: round(x, ndigits=-1))(np.array([14, 250]))
+
+
 def wholes(x):
     return round(x), math.floor(x), math.ceil(x), math.trunc(x)
 

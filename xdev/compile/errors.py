@@ -108,7 +108,7 @@ PLAIN = {
     r"No conversion from none to \w+ for '.*return_value.*|"
     r".*: Cannot convert NoneType to .*": "returns nothing: return the result",
     r"Cannot cast (complex\d+) to (\w+): .*": (
-        r"a \1 is made a \2 there: take x.real, x.imag or abs(x)"
+        r"\1 is cast to \2 there: take x.real, x.imag or abs(x)"
     ),
     r"Invalid use of getiter with parameters \((Tuple\(.*\))\)": (
         r"a loop goes over values of several types, \1: give all of them one type"

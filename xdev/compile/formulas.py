@@ -42,7 +42,7 @@ def frozen(builder: Any, value: Any) -> Any:
 def truncated(builder: Any, value: Any, width: int, signed: bool, *, host: bool) -> Any:
     """Emit a float as an integer of so many bits.
 
-    One that the type has not is what C's compilers make of it on x86-64, as NumPy does:
+    A float that the type cannot hold becomes what C's compilers make of it on x86-64:
     the low bits of a wider integer. LLVM alone has no answer then, or several.
     """
     integer = _optional.llvm_ir().IntType

@@ -268,7 +268,7 @@ def where(plain: Function, condition: Any, x1: Any, x2: Any) -> Any:
         shape = np.broadcast_shapes(*map(np.shape, x))
         numbers = [y if isinstance(y, np.ndarray) else dtype.type(y) for y in x]
     except (ValueError, OverflowError, TypeError, RuntimeError):
-        return plain(condition, x1, x2)  # NumPy refuses them, but many dimensions
+        return plain(condition, x1, x2)  # refused, or of more than 32 dimensions
 
     def part(condition: Any, x1: Any, x2: Any, out: Any) -> None:
         rows = max(1, BLOCK * len(out) // out.size)

@@ -81,7 +81,7 @@ def _making(name: str) -> Callable[..., Any]:
         like: Any = None,
     ) -> Any:
         at, kind = where(like, device), np.dtype(dtype)
-        if not isinstance(shape, int | tuple | list) and np.ndim(shape):
+        if not isinstance(shape, int | tuple | list) and np.ndim(shape) == 1:
             shape = tuple(shape)  # an array's or a range's numbers
         if kind.kind not in DEVICE_KINDS:
             return _on_device(numpys(shape, dtype=kind, order=order), at)

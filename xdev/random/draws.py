@@ -7,6 +7,7 @@ import operator
 import struct
 import sys
 import threading
+from contextlib import suppress
 from ctypes import byref, c_char
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
@@ -170,10 +171,15 @@ def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
     """Return the shape of a call's result."""
     shapes = [tuple(x.shape) for x in parameters if is_array(x)]
     common: Any = facade.broadcast_shapes(*shapes)  # of any number of dimensions
-    if shape is not None and facade.broadcast_shapes(shape, common) != shape:
+    if shape is None:
+        return common  # type: ignore[no-any-return]
+    fitting = None
+    with suppress(ValueError):
+        fitting = facade.broadcast_shapes(shape, common)
+    if fitting != shape:
         message = f"parameters of shape {common} do not broadcast to size={shape}"
         raise ValueError(message)
-    return common if shape is None else shape
+    return shape
 
 
 def width_of(low: Any, high: Any) -> Any:

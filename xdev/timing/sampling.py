@@ -126,7 +126,7 @@ class Candidate:
     ``loop`` makes the calls, as :func:`compiled` gives it; ``device`` is whose work is
     waited for, ``queued`` whether its arrays are on a device that works while the host
     goes on; ``first`` is the time of the first call, by the host's ``clock`` [s];
-    ``lazy`` whether its result is a graph of work that nobody did.
+    ``lazy`` whether a function's result is a graph of work that is not done yet.
     """
 
     loop: Loop

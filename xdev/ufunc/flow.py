@@ -394,8 +394,8 @@ class Flow(ast.NodeVisitor):
         self._ways([node.body], [node.orelse])
         own = self.kind(node.body), self.kind(node.orelse)
         kind, both = kinds.joined(*own), kinds.together(*own)
-        if kind is None and kinds.is_dtype(both, "fc") and not kinds.mixed(*own):
-            kind = both  # also where compilers see which of them it is
+        if kind is None and kinds.is_dtype(both, "f") and not kinds.mixed(*own):
+            kind = both  # also where the condition is a constant
         self.want(node, kind)
         return kind
 

@@ -43,6 +43,7 @@ OPERATORS: dict[type, tuple[np.ufunc, Any]] = {
     getattr(ast, node): (getattr(np, numpys), getattr(operator, python))
     for node, numpys, python in map(str.split, NAMES.split(";"))
 }
+SUMS = np.add, np.multiply, np.absolute  # of counts they are counts
 MOST = 2**14  # bits of an integer that is computed here
 
 
@@ -196,7 +197,8 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
         beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
         if largest is not int or ufunc is np.maximum:
             return largest
-        return Count if all(map(is_count, kinds)) else INT64 if beside else int
+        counts = is_count if ufunc in SUMS else partial(same, BOOL)
+        return Count if all(map(counts, kinds)) else INT64 if beside else int
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))[-1]
 
 
@@ -272,7 +274,7 @@ def of_call(  # noqa: PLR0911 - one for each function
 ) -> Called:
     """Return what a builtin of a name, or else a function, takes and gives."""
     if name in CASTS and (name, len(kinds)) != ("round", 2):
-        whole = name in ("float", "complex")  # of bools compilers have none
+        whole = name in ("float", "complex")  # which compilers lack for bools
         taken = (INT64 if whole and same(kind, BOOL) else kind for kind in kinds)
         return tuple(taken), CASTS[name]
     if name in EXTREMES and kinds:

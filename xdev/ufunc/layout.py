@@ -223,7 +223,7 @@ def pooled(
             return None  # a subclass, which decides on its results
     shape = _common_shape(arrays)
     if not shape:
-        return None  # NumPy's scalars, or what NumPy words a refusal of
+        return None  # of NumPy's scalars; or NumPy has to refuse them
     size, axes, few = prod(shape), None, True
     results: list[Any] = []
     for dtype in outputs:

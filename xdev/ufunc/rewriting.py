@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     Rewriting = Callable[[ast.FunctionDef, FunctionScope], object]
 
 
-#: What leaves integers alone, but as compilers have it computes in float64.
+#: Functions that give an integer itself; those of compilers compute in float64.
 ROUNDINGS = math.ceil, math.floor, math.trunc
 NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
 
@@ -268,11 +268,8 @@ class _Rewriter(ast.NodeTransformer):
         """Call compiled functions, and give Python's numbers their dtypes."""
         kind, name = self._kind(node), self._scope.builtin(node.func)
         rounds = name == "round" or self._scope.static(node.func) in ROUNDINGS
-        if (
-            rounds
-            and len(node.args) == 1
-            and kinds.is_dtype(self._kind(node.args[0]), "iu")
-        ):
+        alone = len(node.args) == 1 and not node.keywords
+        if rounds and alone and kinds.is_dtype(self._kind(node.args[0]), "iu"):
             return self._cast(self.visit(node.args[0]), kinds.INT64)
         make, taken = self._flow.ours.get(node, (None, ()))
         if make is not None:
