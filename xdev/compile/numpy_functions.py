@@ -297,11 +297,11 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
     def flags(kind: Any) -> list[str]:
         return [] if asked() else usual_flags(kind)
 
-    changes: list[Any] = [(owner, "get_function", get_function)]
-    changes += (
+    changes: list[Any] = [
+        (owner, "get_function", get_function),
         (owner, "get_ufunc_info", get_ufunc_info),
         (owner, "cast", _casting(root, asked)),
-    )
+    ]
     if root == CUDA:
         arrays = importlib.import_module(f"{root}.np.arraymath")
         changes.append((arrays, "_np_round_intrinsic", _nearest))
@@ -324,10 +324,9 @@ def _casting(root: str, asked: Callable[[], bool]) -> Callable[..., Any]:
     types = _optional.numba().core.types
 
     def cast(context: Any, builder: Any, value: Any, source: Any, target: Any) -> Any:
-        truncates = isinstance(source, types.Float) and isinstance(
-            target, types.Integer
-        )
-        if not truncates or str(value.type) not in formulas.FLOAT_BITS or not asked():
+        of_float = isinstance(source, types.Float)
+        known = of_float and str(value.type) in formulas.FLOAT_BITS
+        if not (known and isinstance(target, types.Integer) and asked()):
             return usual(context, builder, value, source, target)
         width, signed = target.bitwidth, target.signed
         return formulas.truncated(builder, value, width, signed, host=root == CPU)

@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from ctypes import byref, c_char
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
@@ -170,9 +170,9 @@ def not_negative(x: Any, name: str) -> None:
 def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
     """Return the shape of a call's result."""
     shapes = [tuple(x.shape) for x in parameters if is_array(x)]
-    common: Any = facade.broadcast_shapes(*shapes)  # of any number of dimensions
+    common = cast("Shape", facade.broadcast_shapes(*shapes))  # arrays': no size is None
     if shape is None:
-        return common  # type: ignore[no-any-return]
+        return common
     fitting = None
     with suppress(ValueError):
         fitting = facade.broadcast_shapes(shape, common)

@@ -224,18 +224,18 @@ def pooled(
     shape = _common_shape(arrays)
     if not shape:
         return None  # of NumPy's scalars; or NumPy has to refuse them
-    size, axes, few = prod(shape), None, True
+    size, axes, any_large = prod(shape), None, False
     results: list[Any] = []
     for dtype in outputs:
         if size * dtype.itemsize < least:
             results.append(None)
             continue
-        few = False
+        any_large = True
         if not (straight or order == "C"):
             axes = axes or places(shape, arrays, order)
         made = ordered(axes, shape, dtype) if axes else host_array(shape, dtype)
         results.append(made)
-    return None if few else tuple(results)
+    return tuple(results) if any_large else None
 
 
 def _common_shape(arrays: Sequence[Any]) -> Shape | None:
